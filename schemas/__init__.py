@@ -1,0 +1,1 @@
+"""The words every part of Headrace shares: events, subjects, statistics. Standard library and msgspec only, pure."""

@@ -1,0 +1,62 @@
+"""Everything Headrace raises on purpose. Each message says what happened, the offending value and the way out.
+
+    HeadraceError
+    ├── InvalidToken      a name or subject that cannot be encoded or decoded
+    ├── InvalidEvent      bytes that are not an event
+    ├── UnknownModel      nobody in the fleet holds the model
+    ├── SettingsError     a setting that is missing or wrong, named by its key
+    ├── ServerError       the nats-server could not start or stay up
+    ├── BusError          a publish or request that got no answer, or a refusal
+    ├── StoreError        the projection's file cannot be opened or healed
+    └── BackendError      a backend's failure, classified (failure, retryable)
+"""
+
+from __future__ import annotations
+
+
+class HeadraceError(Exception):
+    """Base of all errors that Headrace raises on purpose."""
+
+
+class InvalidToken(HeadraceError, ValueError):
+    """A name or subject that cannot be encoded or decoded."""
+
+
+class InvalidEvent(HeadraceError, ValueError):
+    """Bytes that are not an event."""
+
+
+class UnknownModel(HeadraceError, LookupError):
+    """Nobody in the fleet holds the model; ``nearest`` are the closest names there are."""
+
+    def __init__(self, model: str, nearest: tuple[str, ...] = ()) -> None:
+        hint = f"; nearest: {', '.join(nearest)}" if nearest else "; the fleet holds no model yet"
+        super().__init__(f"no worker holds the model {model!r}{hint}")
+        self.model = model
+        self.nearest = nearest
+
+
+class SettingsError(HeadraceError, ValueError):
+    """A setting that is missing or wrong; the message names its key."""
+
+
+class ServerError(HeadraceError, RuntimeError):
+    """The nats-server could not start or stay up."""
+
+
+class BusError(HeadraceError, RuntimeError):
+    """A publish or request that got no answer, or a refusal."""
+
+
+class StoreError(HeadraceError, RuntimeError):
+    """The projection's file cannot be opened or healed."""
+
+
+class BackendError(HeadraceError, RuntimeError):
+    """A backend's failure, classified as one of the event union's FailureClass values."""
+
+    def __init__(self, failure: str, detail: str, *, retryable: bool = True) -> None:
+        super().__init__(f"{failure}: {detail}")
+        self.failure = failure
+        self.detail = detail
+        self.retryable = retryable

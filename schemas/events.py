@@ -1,0 +1,513 @@
+"""Every fact Headrace records, as one closed, tagged union.
+
+Answers "what happened?". Events carry ids, sizes, numbers and reasons, never a prompt's or an answer's text. A quantity that
+could not be read is ``None``, never 0. Fields are only ever added, with a default; nothing is renamed (see ``codec``).
+
+Units are in the names: ``_s`` seconds (one machine's monotonic clock), ``_bytes``, ``_tokens``; rates are tokens per second.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+Kind = Literal["chat", "completion", "embedding", "bench", "compare"]
+Urgency = Literal["interactive", "batch", "background"]
+Outcome = Literal["ok", "empty", "truncated", "substituted", "wrong_language"]
+FailureClass = Literal[
+    "busy",
+    "stall",
+    "disconnect",
+    "oom",
+    "protocol",
+    "refused",
+    "timeout",
+    "rejected",
+    "not_started",
+    "lost",
+    "fenced",
+]
+Phase = Literal["claiming", "queued", "loading", "prefill", "decode", "ending"]
+Level = Literal["cell", "model_domain", "model_worker", "worker", "model", "prior"]
+JudgeSource = Literal["judge", "check", "thumb", "signal"]
+
+
+class Part(msgspec.Struct, frozen=True, kw_only=True):
+    """A value inside an event."""
+
+
+class Domain(Part, frozen=True, kw_only=True):
+    """What a prompt is about. ``label`` may be ``unknown``; ``confidence`` is in [0, 1]."""
+
+    label: str
+    method: str
+    confidence: float | None = None
+
+
+class Sizes(Part, frozen=True, kw_only=True):
+    """How large a request is. ``prompt_tokens`` is an estimate made from the characters, never a count."""
+
+    messages: int
+    chars: int
+    prompt_tokens: int
+    body_bytes: int
+    images: int = 0
+    tools: int = 0
+
+
+class Wants(Part, frozen=True, kw_only=True):
+    """What the client insists on; every ``None`` leaves the choice to the router. ``context`` is in tokens."""
+
+    model: str | None = None
+    route: str | None = None
+    worker: str | None = None
+    capability: str | None = None
+    context: int | None = None
+
+
+class Options(Part, frozen=True, kw_only=True):
+    """Sampling options that reach the backend. ``slider`` is the seconds one would wait for one more point of quality."""
+
+    max_tokens: int | None = None
+    temperature: float | None = None
+    top_p: float | None = None
+    seed: int | None = None
+    slider: float | None = None
+
+
+class PayloadRef(Part, frozen=True, kw_only=True):
+    """Where a text lies: a subject of TASKS. The text itself is never in an event."""
+
+    subject: str
+    bytes: int
+
+
+class Measure(Part, frozen=True, kw_only=True):
+    """One number with its provenance: source level, number of samples and age. ``value`` None means unknown."""
+
+    value: float | None
+    level: Level
+    n: int
+    age_s: float | None = None
+
+
+class Prediction(Part, frozen=True, kw_only=True):
+    """Predicted seconds until the answer is whole, part by part; ``None`` is unknown, and unknown is never good."""
+
+    wait_s: float | None = None
+    load_s: float | None = None
+    prefill_s: float | None = None
+    decode_s: float | None = None
+    sharing_s: float | None = None
+    total_s: float | None = None
+
+
+class Candidate(Part, frozen=True, kw_only=True):
+    """One (model, worker) pair that could have answered, with everything its cost was made of.
+
+    ``cost_s`` is what the router minimises: predicted seconds minus ``slider`` times quality in points of 100.
+    """
+
+    model: str
+    worker: str
+    cost_s: float
+    predicted: Prediction
+    decode: Measure
+    prefill: Measure
+    load: Measure
+    quality: Measure
+    uncertainty: float | None = None
+    others_use: float | None = None
+    resident: bool | None = None
+    fresh: bool = True
+    digest: str | None = None
+
+
+class Removal(Part, frozen=True, kw_only=True):
+    """A pair that could not answer, and why."""
+
+    model: str
+    worker: str | None
+    reason: str
+
+
+class Choice(Part, frozen=True, kw_only=True):
+    """The model chosen so far; the worker is only the likely one until the task has started."""
+
+    model: str
+    worker: str | None = None
+    reason: str = ""
+
+
+class WorkerInput(Part, frozen=True, kw_only=True):
+    """What a decision knew about a worker: copied here because heartbeats expire and decisions do not."""
+
+    worker: str
+    free: int | None = None
+    slots: int | None = None
+    running: int | None = None
+    waiting_s: float | None = None
+    others_use: float | None = None
+    others_reason: str | None = None
+    resident: tuple[str, ...] | None = None
+    credit_age_s: float | None = None
+
+
+class Policy(Part, frozen=True, kw_only=True):
+    """The policy that decided and its numbers."""
+
+    name: str
+    weights: dict[str, float]
+
+
+class Tokens(Part, frozen=True, kw_only=True):
+    """Token counts as the backend reported them; ``None`` where it did not."""
+
+    prompt: int | None = None
+    cached: int | None = None
+    output: int | None = None
+    thinking: int | None = None
+
+
+class Times(Part, frozen=True, kw_only=True):
+    """Where an attempt's seconds went. ``source`` says who measured prefill and decode: ``backend`` or ``worker``."""
+
+    queue_s: float | None = None
+    load_s: float | None = None
+    prefill_s: float | None = None
+    decode_s: float | None = None
+    first_token_s: float | None = None
+    total_s: float | None = None
+    source: Literal["backend", "worker"] | None = None
+
+
+class ModelInfo(Part, frozen=True, kw_only=True):
+    """A model as one backend holds it. ``name`` is canonical, ``backend_name`` what the backend calls it."""
+
+    name: str
+    backend_name: str
+    digest: str | None = None
+    bytes: int | None = None
+    quantisation: str | None = None
+    context: int | None = None
+    capabilities: tuple[str, ...] = ()
+    capability: str = "cpu_inference"
+    aliases: tuple[str, ...] = ()
+    resident: bool | None = None
+
+
+class Gpu(Part, frozen=True, kw_only=True):
+    """One GPU's reading. ``unified`` memory is shared with the CPU."""
+
+    name: str | None = None
+    uuid: str | None = None
+    use: float | None = None
+    vram_total_bytes: int | None = None
+    vram_used_bytes: int | None = None
+    temperature_c: float | None = None
+    unified: bool | None = None
+
+
+class RunningAttempt(Part, frozen=True, kw_only=True):
+    """An attempt that a worker has in hand, from its claim to the ack of its end."""
+
+    task: str
+    attempt: int
+    phase: Phase
+    tokens: int = 0
+    elapsed_s: float | None = None
+
+
+class Credit(Part, frozen=True, kw_only=True):
+    """A worker's word that slots are free *and its pulls are armed*; absolute, so a lost one heals with the next.
+
+    ``armed`` maps each armed group or lane (its consumer's durable name) to the pull priority, 0 best to 9.
+    """
+
+    worker: str
+    boot: str
+    seq: int
+    slots: int
+    free: int
+    running: tuple[RunningAttempt, ...] = ()
+    armed: dict[str, int] = {}
+    draining: bool = False
+
+
+class Event(msgspec.Struct, frozen=True, kw_only=True, tag_field="type"):
+    """The envelope. ``at`` is the producer's clock in Unix seconds, for display only; order is the stream's sequence."""
+
+    id: str
+    v: int = 1
+    at: float
+    by: str
+    cause: str | None = None
+
+
+class TaskSubmitted(Event, frozen=True, kw_only=True, tag="task.submitted"):
+    task: str
+    client: str
+    session: str | None = None
+    kind: Kind = "chat"
+    urgency: Urgency = "interactive"
+    domain: Domain
+    language: str | None = None
+    sizes: Sizes
+    wants: Wants = Wants()
+    options: Options = Options()
+    deadline_s: float | None = None
+    parent: str | None = None
+    payload: PayloadRef
+
+
+class TaskRouted(Event, frozen=True, kw_only=True, tag="task.routed"):
+    """``position`` is the EVENTS sequence up to which the statistics used were folded; ``seed`` broke the ties."""
+
+    task: str
+    epoch: int
+    policy: Policy
+    position: int
+    inputs: tuple[WorkerInput, ...] = ()
+    candidates: tuple[Candidate, ...] = ()
+    removed: tuple[Removal, ...] = ()
+    choice: Choice | None = None
+    seed: int = 0
+
+
+class TaskReleased(Event, frozen=True, kw_only=True, tag="task.released"):
+    """``lane`` is ``any`` (the group) or a worker's id. ``holders`` are the workers inside the permits: each one's backend
+    permit is reserved until the start. ``permits`` are names such as ``model:qwen3``, ``client:me``, ``backend:w1``."""
+
+    task: str
+    attempt: int
+    epoch: int
+    model: str
+    reason: str | None = None
+    capability: str
+    lane: str
+    expected_worker: str | None = None
+    holders: tuple[str, ...] = ()
+    predicted: Prediction = Prediction()
+    uncertainty: float | None = None
+    permits: tuple[str, ...] = ()
+    waited_s: float | None = None
+    bypasses: int = 0
+    deadline_s: float = 2.0
+
+
+class TaskStarted(Event, frozen=True, kw_only=True, tag="task.started"):
+    task: str
+    attempt: int
+    worker: str
+    boot: str
+    model: str
+    digest: str | None = None
+    context: int | None = None
+    concurrency: int = 1
+    deliveries: int = 1
+
+
+class DispatcherElected(Event, frozen=True, kw_only=True, tag="dispatcher.elected"):
+    epoch: int
+    router: str
+
+
+class AttemptFailed(Event, frozen=True, kw_only=True, tag="attempt.failed"):
+    """``epoch`` is set where a router says it, ``boot`` where a worker does. ``tokens`` were already delivered."""
+
+    task: str
+    attempt: int
+    worker: str | None = None
+    boot: str | None = None
+    epoch: int | None = None
+    failure: FailureClass
+    retryable: bool
+    tokens: int = 0
+    detail: str = ""
+
+
+class TaskCompleted(Event, frozen=True, kw_only=True, tag="task.completed"):
+    """Carries every attribute a statistic may ever be keyed by, so that any key is a function of this one event."""
+
+    task: str
+    attempt: int
+    worker: str
+    boot: str
+    model: str
+    backend_model: str | None = None
+    digest: str | None = None
+    quantisation: str | None = None
+    model_bytes: int | None = None
+    backend: str | None = None
+    domain: str
+    language: str | None = None
+    kind: Kind = "chat"
+    urgency: Urgency = "interactive"
+    capability: str = "cpu_inference"
+    lane: str = "any"
+    client: str = ""
+    session: str | None = None
+    context: int | None = None
+    resident: bool | None = None
+    concurrency: int = 1
+    outcome: Outcome = "ok"
+    finish_reason: str | None = None
+    tokens: Tokens = Tokens()
+    times: Times = Times()
+    answer: PayloadRef | None = None
+
+
+class TaskFailed(Event, frozen=True, kw_only=True, tag="task.failed"):
+    task: str
+    epoch: int
+    failure: FailureClass
+    attempts: int = 0
+    detail: str = ""
+
+
+class TaskCancelled(Event, frozen=True, kw_only=True, tag="task.cancelled"):
+    task: str
+    epoch: int
+    reason: str = ""
+
+
+class TaskDead(Event, frozen=True, kw_only=True, tag="task.dead"):
+    """Given up after the allowed number of *started* attempts."""
+
+    task: str
+    epoch: int
+    attempts: int
+    failures: tuple[FailureClass, ...] = ()
+    detail: str = ""
+
+
+class BenchCompleted(Event, frozen=True, kw_only=True, tag="bench.completed"):
+    """A suite prompt's verdict. Its speed sample is the task's own ``task.completed``: one execution, one sample."""
+
+    task: str
+    suite: str
+    prompt: str
+    model: str
+    worker: str
+    digest: str | None = None
+    domain: str
+    grade: float | None = None
+    detail: str = ""
+
+
+class QualityJudged(Event, frozen=True, kw_only=True, tag="quality.judged"):
+    """``value`` in [0, 1]. ``worker`` None judges the model wherever it ran."""
+
+    model: str
+    digest: str | None = None
+    domain: str
+    worker: str | None = None
+    source: JudgeSource
+    value: float
+    judge: str | None = None
+    order: tuple[str, ...] = ()
+    peer: str | None = None
+    tasks: tuple[str, ...] = ()
+    weight: float = 1.0
+    comment: str | None = None
+
+
+class WorkerLoad(Event, frozen=True, kw_only=True, tag="worker.load"):
+    """One heartbeat. Every unreadable field is ``None`` and has its reason under the field's name in ``unreadable``.
+
+    ``others_use`` in [0, 1] is the share of the machine that somebody else uses (a game on the GPU), as measured when no
+    attempt of ours was running ``others_age_s`` ago; ``uptime_s`` is the worker's monotonic clock.
+    """
+
+    worker: str
+    boot: str
+    seq: int
+    uptime_s: float
+    interval_s: float = 5.0
+    cpu_use: float | None = None
+    cpu_count: float | None = None
+    cpu_pressure: float | None = None
+    ram_total_bytes: int | None = None
+    ram_available_bytes: int | None = None
+    gpus: tuple[Gpu, ...] | None = None
+    others_use: float | None = None
+    others_age_s: float | None = None
+    on_battery: bool | None = None
+    backend_up: bool | None = None
+    resident: tuple[str, ...] | None = None
+    credit: Credit | None = None
+    unreadable: dict[str, str] = {}
+
+
+class KeysAdopted(Event, frozen=True, kw_only=True, tag="keys.adopted"):
+    """The key set that routers score with from here on, for example ``("model", "domain", "worker")``."""
+
+    keys: tuple[str, ...]
+
+
+class WorkerReported(Event, frozen=True, kw_only=True, tag="worker.reported"):
+    """What a worker holds and can do; said at start and whenever it changes."""
+
+    worker: str
+    boot: str
+    name: str
+    host: str | None = None
+    supports: tuple[str, ...] = ("cpu_inference",)
+    backend: str
+    backend_version: str | None = None
+    backend_id: str | None = None
+    local: bool = True
+    slots: int = 1
+    models: tuple[ModelInfo, ...] = ()
+    unreadable: dict[str, str] = {}
+
+
+class WorkerLeft(Event, frozen=True, kw_only=True, tag="worker.left"):
+    worker: str
+    boot: str
+    reason: str = ""
+
+
+AnyEvent = (
+    TaskSubmitted
+    | TaskRouted
+    | TaskReleased
+    | TaskStarted
+    | DispatcherElected
+    | AttemptFailed
+    | TaskCompleted
+    | TaskFailed
+    | TaskCancelled
+    | TaskDead
+    | BenchCompleted
+    | QualityJudged
+    | WorkerLoad
+    | KeysAdopted
+    | WorkerReported
+    | WorkerLeft
+)
+Terminal = TaskCompleted | TaskFailed | TaskCancelled | TaskDead
+EVENT_TYPES: tuple[type[Event], ...] = (
+    TaskSubmitted,
+    TaskRouted,
+    TaskReleased,
+    TaskStarted,
+    DispatcherElected,
+    AttemptFailed,
+    TaskCompleted,
+    TaskFailed,
+    TaskCancelled,
+    TaskDead,
+    BenchCompleted,
+    QualityJudged,
+    WorkerLoad,
+    KeysAdopted,
+    WorkerReported,
+    WorkerLeft,
+)
+
+
+def type_of(event: Event) -> str:
+    """The wire type, for example ``task.submitted``."""
+    return str(type(event).__struct_config__.tag)

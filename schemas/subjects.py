@@ -1,0 +1,156 @@
+"""Every subject and message id, in one place, built and parsed.
+
+Answers "where does this go, and what is it called?". See PROTOCOL.md, "Subjects".
+"""
+
+from __future__ import annotations
+
+import hashlib
+from typing import NamedTuple
+
+from schemas.errors import InvalidToken
+from schemas.tokens import decode_token, encode_token
+
+ANY_LANE = "any"
+EVENTS_ALL = "ev.>"
+NOTES_ALL = "note.ev.>"
+HEARTBEATS_ALL = "hb.*"
+CREDITS_ALL = "credit.*"
+STATS_BUCKET = "stats"
+ROUTER_BUCKET = "router"
+SNAPSHOT_KEY = "snapshot"
+DISPATCHER_KEY = "dispatcher"
+STATS_KEYSET = "mdw"
+
+
+class ItemSubject(NamedTuple):
+    """A work item's subject, taken apart."""
+
+    capability: str
+    model: str
+    lane: str
+    task: str
+    attempt: int
+
+
+def event_subject(event_type: str, by: str) -> str:
+    """``task.submitted`` said by ``router-1`` -> ``ev.task.submitted.router-1``."""
+    return f"ev.{event_type}.{encode_token(by)}"
+
+
+def heartbeat_subject(worker: str) -> str:
+    return f"hb.{encode_token(worker)}"
+
+
+def body_subject(client: str, task: str) -> str:
+    return f"task.in.{encode_token(client)}.{encode_token(task)}"
+
+
+def answer_subject(client: str, task: str, attempt: int) -> str:
+    return f"task.out.{encode_token(client)}.{encode_token(task)}.{attempt}"
+
+
+def item_subject(capability: str, model: str, lane: str, task: str, attempt: int) -> str:
+    return ".".join(
+        ("task.q", *(encode_token(part) for part in (capability, model, lane, task)), str(attempt)),
+    )
+
+
+def parse_item_subject(subject: str) -> ItemSubject:
+    """Raises InvalidToken for a subject that is not a work item's."""
+    parts = subject.split(".")
+    if len(parts) != 7 or parts[:2] != ["task", "q"] or not parts[6].isdigit():
+        raise InvalidToken(f"{subject!r} is not a work item; expected task.q.<capability>.<model>.<lane>.<task>.<attempt>")
+    capability, model, lane, task = (decode_token(part) for part in parts[2:6])
+    return ItemSubject(capability, model, lane, task, int(parts[6]))
+
+
+def token_subject(worker: str, task: str) -> str:
+    return f"tok.{encode_token(worker)}.{encode_token(task)}"
+
+
+def tokens_of_task(task: str) -> str:
+    """A subscription to one task's tokens, whoever sends them."""
+    return f"tok.*.{encode_token(task)}"
+
+
+def credit_subject(worker: str) -> str:
+    return f"credit.{encode_token(worker)}"
+
+
+def control_subject(worker: str) -> str:
+    return f"ctl.{encode_token(worker)}"
+
+
+def pulse_subject(router: str) -> str:
+    """The router's own heartbeat, which it hears back through the server: its only measure of silence."""
+    return f"pulse.{encode_token(router)}"
+
+
+def group_filter(capability: str, model: str) -> str:
+    return f"task.q.{encode_token(capability)}.{encode_token(model)}.{ANY_LANE}.>"
+
+
+def lane_filter(worker: str) -> str:
+    return f"task.q.*.*.{encode_token(worker)}.>"
+
+
+def group_durable(capability: str, model: str) -> str:
+    """The durable name of a consumer group; ``~`` separates because a token never contains it.
+
+    Above 200 bytes (the server's limit is 255) the model becomes a hash; the consumer's metadata keep the real name.
+    """
+    durable = f"g~{encode_token(capability)}~{encode_token(model)}"
+    if len(durable) <= 200:
+        return durable
+    return f"g~{encode_token(capability)[:100]}~{hashlib.sha256(model.encode()).hexdigest()[:32]}"
+
+
+def lane_durable(worker: str) -> str:
+    return f"l~{encode_token(worker)}"
+
+
+def stats_key(model: str, domain: str, worker: str | None, keyset: str = STATS_KEYSET) -> str:
+    """KV key of a finest cell. An unknown worker is the token ``=``, which no name encodes to."""
+    last = encode_token(worker) if worker is not None else "="
+    return f"{keyset}.{encode_token(model)}.{encode_token(domain)}.{last}"
+
+
+def parse_stats_key(key: str) -> tuple[str, str, str | None]:
+    """(model, domain, worker) of a KV key; raises InvalidToken."""
+    parts = key.split(".")
+    if len(parts) != 4:
+        raise InvalidToken(f"{key!r} is not a statistics key; expected <keyset>.<model>.<domain>.<worker>")
+    worker = None if parts[3] == "=" else decode_token(parts[3])
+    return decode_token(parts[1]), decode_token(parts[2]), worker
+
+
+def submit_id(task: str) -> str:
+    return task
+
+
+def routed_id(task: str) -> str:
+    return f"{task}.routed"
+
+
+def release_id(task: str, attempt: int) -> str:
+    return f"{task}.{attempt}.rel"
+
+
+def item_id(task: str, attempt: int) -> str:
+    return f"{task}.{attempt}"
+
+
+def start_id(task: str, attempt: int) -> str:
+    """The claim's id: whoever stores first under it decides whether the attempt ever runs."""
+    return f"{task}.{attempt}.start"
+
+
+def fail_id(task: str, attempt: int, epoch: int | None = None) -> str:
+    """A worker's failure, or, with an epoch, a router's word that the attempt is lost."""
+    return f"{task}.{attempt}.fail" if epoch is None else f"{task}.{attempt}.fail.{epoch}"
+
+
+def end_id(task: str) -> str:
+    """The terminal fact's id: one per task."""
+    return f"{task}.end"
