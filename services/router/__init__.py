@@ -1,0 +1,1 @@
+"""The router: classifies, chooses, holds, releases, serves."""

@@ -1,0 +1,170 @@
+"""The interface between the router's shell (``service``) and its HTTP surfaces, as plain values.
+
+Answers "what can a surface ask of the router?". No surface touches NATS, the fold or the planner.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import AbstractAsyncContextManager
+from typing import Any, Literal, Protocol
+
+import msgspec
+
+from schemas.errors import HeadraceError
+from schemas.events import Choice, Domain, FailureClass, Kind, Options, Outcome, TaskRouted, Times, Tokens, Urgency, Wants
+from schemas.statistics import Statistics
+from schemas.work import Answer, Body
+from services.router.fleet import Fleet
+
+State = Literal["waiting", "released", "running", "completed", "failed", "cancelled", "dead"]
+
+
+class Busy(HeadraceError):
+    """A full queue or a fleet that cannot take the task now: 429 or 503 with ``retry_after_s`` and the numbers."""
+
+    def __init__(self, message: str, *, retry_after_s: float, status: int = 429) -> None:
+        super().__init__(message)
+        self.retry_after_s = retry_after_s
+        self.status = status
+
+
+class NewTask(msgspec.Struct, frozen=True, kw_only=True):
+    """A request as every surface hands it over. ``domain`` overrides the classification."""
+
+    client: str = "local"
+    session: str | None = None
+    kind: Kind = "chat"
+    urgency: Urgency = "interactive"
+    body: Body
+    wants: Wants = Wants()
+    options: Options = Options()
+    domain: str | None = None
+    deadline_s: float | None = None
+    parent: str | None = None
+
+
+class Submitted(msgspec.Struct, frozen=True, kw_only=True):
+    """What the router stored (its PubAck is in). ``decision`` is provisional until the task starts."""
+
+    task: str
+    domain: Domain
+    language: str | None
+    decision: TaskRouted | None = None
+
+
+class TaskStatus(msgspec.Struct, frozen=True, kw_only=True):
+    """Where a task stands. ``position`` counts from 1 among the waiting; ``reason`` is a hold's code and words."""
+
+    task: str
+    state: State
+    client: str = ""
+    kind: Kind = "chat"
+    domain: str | None = None
+    language: str | None = None
+    model: str | None = None
+    worker: str | None = None
+    expected_worker: str | None = None
+    choice: Choice | None = None
+    attempt: int = 0
+    position: int | None = None
+    reason: str | None = None
+    eta_s: float | None = None
+    waited_s: float | None = None
+    outcome: Outcome | None = None
+    finish_reason: str | None = None
+    failure: FailureClass | None = None
+    detail: str | None = None
+    tokens: Tokens | None = None
+    times: Times | None = None
+
+
+class StatusUpdate(msgspec.Struct, frozen=True, kw_only=True, tag="status"):
+    """The task moved: queued with a position and a reason, released, started on a worker."""
+
+    status: TaskStatus
+
+
+class TokenUpdate(msgspec.Struct, frozen=True, kw_only=True, tag="token"):
+    """A piece of the answer; ``index`` has no holes within an attempt."""
+
+    attempt: int
+    index: int
+    text: str = ""
+    thinking: str = ""
+    tool_calls: tuple[dict[str, Any], ...] = ()
+
+
+class RestartUpdate(msgspec.Struct, frozen=True, kw_only=True, tag="restart"):
+    """Text was delivered and its attempt died; what follows starts over with ``attempt``."""
+
+    attempt: int
+    reason: str
+
+
+class EndUpdate(msgspec.Struct, frozen=True, kw_only=True, tag="end"):
+    """The terminal fact. ``answer`` is the whole stored answer of a completed task, None otherwise."""
+
+    status: TaskStatus
+    answer: Answer | None = None
+
+
+Update = StatusUpdate | TokenUpdate | RestartUpdate | EndUpdate
+
+
+class Readiness(msgspec.Struct, frozen=True, kw_only=True):
+    """``ready`` is False until the log is caught up. ``sync`` says what an acknowledgement survives."""
+
+    ready: bool
+    dispatcher: bool
+    epoch: int
+    position: int
+    last: int
+    workers: int
+    waiting: int
+    sync: str | None
+    reason: str | None = None
+
+
+class RouterPort(Protocol):
+    """What HTTP surfaces may ask. Every method answers from memory unless it says otherwise."""
+
+    async def submit(self, task: NewTask) -> Submitted:
+        """Store the body and the fact; raises UnknownModel, Busy, or HeadraceError with a clear message."""
+        ...
+
+    async def cancel(self, task: str, reason: str) -> bool:
+        """Ask for cancellation; False where the task is unknown or already ended. The running stream closes upstream."""
+        ...
+
+    async def status(self, task: str) -> TaskStatus | None:
+        """From memory, else from the projector."""
+        ...
+
+    def follow(self, task: str) -> AbstractAsyncContextManager[AsyncIterator[Update]]:
+        """Updates from the task's present state to its end, whichever came first: tokens already seen are replayed.
+
+        When the last follower of an interactive task leaves before its end, the router cancels it after the grace time."""
+        ...
+
+    async def answer(self, task: str) -> Answer | None:
+        """The stored answer of a completed task, read from TASKS; None when there is none or it has expired."""
+        ...
+
+    def preview(self, task: NewTask) -> TaskRouted:
+        """The decision that ``submit`` would make now; nothing is stored. Raises UnknownModel."""
+        ...
+
+    async def explain(self, task: str) -> tuple[TaskStatus, TaskRouted | None, tuple[Any, ...]] | None:
+        """Status, the decision and all events known of a task (from memory, else from the projector)."""
+        ...
+
+    def fleet(self) -> Fleet: ...
+
+    def statistics(self) -> Statistics: ...
+
+    def queue(self) -> tuple[TaskStatus, ...]:
+        """The waiting tasks in order, then the released and running ones."""
+        ...
+
+    def readiness(self) -> Readiness: ...
