@@ -106,7 +106,9 @@ class Prediction(Part, frozen=True, kw_only=True):
 class Candidate(Part, frozen=True, kw_only=True):
     """One (model, worker) pair that could have answered, with everything its cost was made of.
 
-    ``cost_s`` is what the router minimises: predicted seconds minus ``slider`` times quality in points of 100.
+    ``cost_s`` is what the router minimises: predicted seconds minus ``slider`` times quality in points of 100; the slider used
+    is ``policy.weights["slider"]`` of the decision. ``decode`` and ``prefill`` are tokens per second, ``load`` is seconds,
+    ``quality`` is in [0, 1]. ``prompt_tokens`` are those that would be prefilled there, ``output_tokens`` those expected there.
     """
 
     model: str
@@ -122,6 +124,8 @@ class Candidate(Part, frozen=True, kw_only=True):
     resident: bool | None = None
     fresh: bool = True
     digest: str | None = None
+    prompt_tokens: int | None = None
+    output_tokens: Measure | None = None
 
 
 class Removal(Part, frozen=True, kw_only=True):
@@ -262,7 +266,10 @@ class TaskSubmitted(Event, frozen=True, kw_only=True, tag="task.submitted"):
 
 
 class TaskRouted(Event, frozen=True, kw_only=True, tag="task.routed"):
-    """``position`` is the EVENTS sequence up to which the statistics used were folded; ``seed`` broke the ties."""
+    """``position`` is the EVENTS sequence up to which the statistics used were folded; ``seed`` broke the ties.
+
+    ``omitted`` counts the pairs that could have answered but are not among the recorded ``candidates`` (the best 32).
+    """
 
     task: str
     epoch: int
@@ -273,11 +280,16 @@ class TaskRouted(Event, frozen=True, kw_only=True, tag="task.routed"):
     removed: tuple[Removal, ...] = ()
     choice: Choice | None = None
     seed: int = 0
+    omitted: int = 0
 
 
 class TaskReleased(Event, frozen=True, kw_only=True, tag="task.released"):
     """``lane`` is ``any`` (the group) or a worker's id. ``holders`` are the workers inside the permits: each one's backend
-    permit is reserved until the start. ``permits`` are names such as ``model:qwen3``, ``client:me``, ``backend:w1``."""
+    permit is reserved until the start. ``permits`` are names such as ``model:qwen3``, ``client:me``, ``backend:w1``.
+
+    A release is a decision too: ``position``, ``inputs`` and ``cost_s`` are what it knew then. ``candidates`` are the pairs as
+    they stood at the release, recorded only where it differs from the routed choice.
+    """
 
     task: str
     attempt: int
@@ -294,6 +306,10 @@ class TaskReleased(Event, frozen=True, kw_only=True, tag="task.released"):
     waited_s: float | None = None
     bypasses: int = 0
     deadline_s: float = 2.0
+    position: int | None = None
+    inputs: tuple[WorkerInput, ...] = ()
+    cost_s: float | None = None
+    candidates: tuple[Candidate, ...] = ()
 
 
 class TaskStarted(Event, frozen=True, kw_only=True, tag="task.started"):
@@ -314,7 +330,10 @@ class DispatcherElected(Event, frozen=True, kw_only=True, tag="dispatcher.electe
 
 
 class AttemptFailed(Event, frozen=True, kw_only=True, tag="attempt.failed"):
-    """``epoch`` is set where a router says it, ``boot`` where a worker does. ``tokens`` were already delivered."""
+    """``epoch`` is set where a router says it, ``boot`` where a worker does. ``tokens`` were already delivered.
+
+    ``model`` to ``elapsed_s`` make a failure a sample of its own: what failed, where it was then, and how long it had run.
+    """
 
     task: str
     attempt: int
@@ -325,10 +344,20 @@ class AttemptFailed(Event, frozen=True, kw_only=True, tag="attempt.failed"):
     retryable: bool
     tokens: int = 0
     detail: str = ""
+    model: str | None = None
+    digest: str | None = None
+    domain: str | None = None
+    phase: Phase | None = None
+    elapsed_s: float | None = None
 
 
 class TaskCompleted(Event, frozen=True, kw_only=True, tag="task.completed"):
-    """Carries every attribute a statistic may ever be keyed by, so that any key is a function of this one event."""
+    """Carries every attribute a statistic may ever be keyed by, so that any key is a function of this one event.
+
+    ``others_use`` is the share of the machine that somebody else used at the start: without it, a sample taken during a game
+    makes the machine look slow for ever. ``prompt_chars`` beside ``tokens.prompt`` teaches the estimate of prompt sizes.
+    ``gpu`` is the device's name, several joined by ``+``.
+    """
 
     task: str
     attempt: int
@@ -356,6 +385,10 @@ class TaskCompleted(Event, frozen=True, kw_only=True, tag="task.completed"):
     tokens: Tokens = Tokens()
     times: Times = Times()
     answer: PayloadRef | None = None
+    backend_version: str | None = None
+    gpu: str | None = None
+    others_use: float | None = None
+    prompt_chars: int | None = None
 
 
 class TaskFailed(Event, frozen=True, kw_only=True, tag="task.failed"):
@@ -394,6 +427,7 @@ class BenchCompleted(Event, frozen=True, kw_only=True, tag="bench.completed"):
     domain: str
     grade: float | None = None
     detail: str = ""
+    quantisation: str | None = None
 
 
 class QualityJudged(Event, frozen=True, kw_only=True, tag="quality.judged"):
@@ -411,6 +445,7 @@ class QualityJudged(Event, frozen=True, kw_only=True, tag="quality.judged"):
     tasks: tuple[str, ...] = ()
     weight: float = 1.0
     comment: str | None = None
+    quantisation: str | None = None
 
 
 class WorkerLoad(Event, frozen=True, kw_only=True, tag="worker.load"):
@@ -461,6 +496,7 @@ class WorkerReported(Event, frozen=True, kw_only=True, tag="worker.reported"):
     slots: int = 1
     models: tuple[ModelInfo, ...] = ()
     unreadable: dict[str, str] = {}
+    gpu: str | None = None
 
 
 class WorkerLeft(Event, frozen=True, kw_only=True, tag="worker.left"):
