@@ -1,0 +1,1 @@
+"""One worker beside one backend: pulls, claims, runs, tells."""
