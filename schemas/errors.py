@@ -1,14 +1,14 @@
 """Everything Headrace raises on purpose. Each message says what happened, the offending value and the way out.
 
-    HeadraceError
-    ├── InvalidToken      a name or subject that cannot be encoded or decoded
-    ├── InvalidEvent      bytes that are not an event
-    ├── UnknownModel      nobody in the fleet holds the model
-    ├── SettingsError     a setting that is missing or wrong, named by its key
-    ├── ServerError       the nats-server could not start or stay up
-    ├── BusError          a publish or request that got no answer, or a refusal
-    ├── StoreError        the projection's file cannot be opened or healed
-    └── BackendError      a backend's failure, classified (failure, retryable)
+HeadraceError
+├── InvalidToken      a name or subject that cannot be encoded or decoded
+├── InvalidEvent      bytes that are not an event
+├── UnknownModel      nobody in the fleet holds the model
+├── SettingsError     a setting that is missing or wrong, named by its key
+├── ServerError       the nats-server could not start or stay up
+├── BusError          a publish or request that got no answer, or a refusal
+├── StoreError        the projection's file cannot be opened or healed
+└── BackendError      a backend's failure, classified (failure, retryable)
 """
 
 from __future__ import annotations
@@ -45,7 +45,11 @@ class ServerError(HeadraceError, RuntimeError):
 
 
 class BusError(HeadraceError, RuntimeError):
-    """A publish or request that got no answer, or a refusal."""
+    """A publish or request that got no answer, or a refusal; ``code`` is the server's error code where it sent one."""
+
+    def __init__(self, message: str, code: int | None = None) -> None:
+        super().__init__(message)
+        self.code = code
 
 
 class StoreError(HeadraceError, RuntimeError):

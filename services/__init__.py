@@ -1,0 +1,1 @@
+"""The processes of Headrace. No service imports another; all may import services.runtime and schemas."""
