@@ -36,6 +36,9 @@ class _Head(msgspec.Struct):
     v: int = 1
 
 
+UNREADABLE = (msgspec.DecodeError, RecursionError)
+"""What msgspec raises for bytes it cannot read. It meets depth with RecursionError: 1,000 brackets must not stop a reader."""
+
 _decoder: msgspec.json.Decoder[Any] = msgspec.json.Decoder(AnyEvent)
 _head = msgspec.json.Decoder(_Head)
 _encoder = msgspec.json.Encoder()
@@ -43,24 +46,31 @@ _loose = msgspec.json.Decoder(dict[str, Any])
 
 
 def encode(event: Event) -> bytes:
-    return _encoder.encode(event)
+    """The bytes to store. Raises InvalidEvent for what could not be read back: constructors check no types, and JSON turns
+    NaN and infinity into null. Nothing can be taken out of EVENTS again, so this is worth the microsecond it costs."""
+    try:
+        data = _encoder.encode(event)
+        _decoder.decode(data)
+    except (*UNREADABLE, UnicodeEncodeError, OverflowError, TypeError) as error:
+        raise InvalidEvent(f"{type(event).__name__} {event.id!r} cannot be stored: {error}") from error
+    return data
 
 
 def decode(data: bytes) -> AnyEvent | UnknownEvent:
     """Raises InvalidEvent for bytes that are not an event at all, or a known event with impossible contents."""
     try:
         event: AnyEvent = _decoder.decode(data)
-    except msgspec.DecodeError as error:
+    except UNREADABLE as error:
         return _decode_unusual(data, error)
     if event.v == CURRENT[str(type(event).__struct_config__.tag)]:
         return event
     return _decode_unusual(data, None)
 
 
-def _decode_unusual(data: bytes, error: msgspec.DecodeError | None) -> AnyEvent | UnknownEvent:
+def _decode_unusual(data: bytes, error: Exception | None) -> AnyEvent | UnknownEvent:
     try:
         head = _head.decode(data)
-    except msgspec.DecodeError as bad:
+    except UNREADABLE as bad:
         raise InvalidEvent(f"not an event: {bad}; the first bytes are {data[:60]!r}") from bad
     current = CURRENT.get(head.type)
     if current is None or head.v > current:
@@ -77,7 +87,9 @@ def upcast(fields: dict[str, Any]) -> AnyEvent:
     while version < CURRENT[kind]:
         step = UPCASTERS.get((kind, version))
         if step is None:
-            raise InvalidEvent(f"{kind} {fields.get('id')}: no upcaster from version {version}; this program lacks a row")
+            raise InvalidEvent(
+                f"{kind} {fields.get('id')}: no upcaster from version {version}; this program lacks a row"
+            )
         version += 1
         fields = {**step(fields), "v": version}
     try:

@@ -33,13 +33,22 @@ class ItemSubject(NamedTuple):
     attempt: int
 
 
+def worker_token(worker: str) -> str:
+    """The token of a worker's id. ``any`` raises InvalidToken: its lane would be every group's."""
+    if worker == ANY_LANE:
+        raise InvalidToken(
+            f"a worker cannot be called {ANY_LANE!r}: that is the lane of every group; choose another id"
+        )
+    return encode_token(worker)
+
+
 def event_subject(event_type: str, by: str) -> str:
     """``task.submitted`` said by ``router-1`` -> ``ev.task.submitted.router-1``."""
     return f"ev.{event_type}.{encode_token(by)}"
 
 
 def heartbeat_subject(worker: str) -> str:
-    return f"hb.{encode_token(worker)}"
+    return f"hb.{worker_token(worker)}"
 
 
 def body_subject(client: str, task: str) -> str:
@@ -59,14 +68,16 @@ def item_subject(capability: str, model: str, lane: str, task: str, attempt: int
 def parse_item_subject(subject: str) -> ItemSubject:
     """Raises InvalidToken for a subject that is not a work item's."""
     parts = subject.split(".")
-    if len(parts) != 7 or parts[:2] != ["task", "q"] or not parts[6].isdigit():
-        raise InvalidToken(f"{subject!r} is not a work item; expected task.q.<capability>.<model>.<lane>.<task>.<attempt>")
+    if len(parts) != 7 or parts[:2] != ["task", "q"] or not (parts[6].isascii() and parts[6].isdigit()):
+        raise InvalidToken(
+            f"{subject!r} is not a work item; expected task.q.<capability>.<model>.<lane>.<task>.<attempt>"
+        )
     capability, model, lane, task = (decode_token(part) for part in parts[2:6])
     return ItemSubject(capability, model, lane, task, int(parts[6]))
 
 
 def token_subject(worker: str, task: str) -> str:
-    return f"tok.{encode_token(worker)}.{encode_token(task)}"
+    return f"tok.{worker_token(worker)}.{encode_token(task)}"
 
 
 def tokens_of_task(task: str) -> str:
@@ -75,11 +86,11 @@ def tokens_of_task(task: str) -> str:
 
 
 def credit_subject(worker: str) -> str:
-    return f"credit.{encode_token(worker)}"
+    return f"credit.{worker_token(worker)}"
 
 
 def control_subject(worker: str) -> str:
-    return f"ctl.{encode_token(worker)}"
+    return f"ctl.{worker_token(worker)}"
 
 
 def pulse_subject(router: str) -> str:
@@ -92,22 +103,23 @@ def group_filter(capability: str, model: str) -> str:
 
 
 def lane_filter(worker: str) -> str:
-    return f"task.q.*.*.{encode_token(worker)}.>"
+    return f"task.q.*.*.{worker_token(worker)}.>"
 
 
 def group_durable(capability: str, model: str) -> str:
     """The durable name of a consumer group; ``~`` separates because a token never contains it.
 
-    Above 200 bytes (the server's limit is 255) the model becomes a hash; the consumer's metadata keep the real name.
+    Above 200 bytes (the server's limit is 255) the names become a hash; the consumer's metadata keep the real ones.
     """
-    durable = f"g~{encode_token(capability)}~{encode_token(model)}"
-    if len(durable) <= 200:
-        return durable
-    return f"g~{encode_token(capability)[:100]}~{hashlib.sha256(model.encode()).hexdigest()[:32]}"
+    return _durable(f"g~{encode_token(capability)}~{encode_token(model)}")
 
 
 def lane_durable(worker: str) -> str:
-    return f"l~{encode_token(worker)}"
+    return _durable(f"l~{worker_token(worker)}")
+
+
+def _durable(name: str) -> str:
+    return name if len(name) <= 200 else f"{name[:2]}~{hashlib.sha256(name.encode()).hexdigest()[:32]}"
 
 
 def stats_key(model: str, domain: str, worker: str | None, keyset: str = STATS_KEYSET) -> str:

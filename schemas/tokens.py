@@ -10,14 +10,26 @@ import re
 from schemas.errors import InvalidToken
 
 _ENCODED = re.compile(r"(?:[A-Za-z0-9_-]|=[0-9A-F]{2})+")
+MAX_TOKEN = 900
+"""Bytes of an encoded token. Four of them must fit into the 4,096 of a NATS control line: beyond it the server hangs up."""
+
 _SAFE = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-")
 
 
 def encode_token(name: str) -> str:
-    """``qwen2.5:7b`` -> ``qwen2=2E5=3A7b``. An empty name raises InvalidToken: it has no token."""
+    """``qwen2.5:7b`` -> ``qwen2=2E5=3A7b``. Raises InvalidToken for a name that is empty, too long or not text."""
     if not name:
         raise InvalidToken("an empty name has no subject token; give it at least one character")
-    return "".join(chr(byte) if byte in _SAFE else f"={byte:02X}" for byte in name.encode())
+    try:
+        raw = name.encode()
+    except UnicodeEncodeError:
+        raise InvalidToken(f"{name!a} is not text: it holds half of a surrogate pair; send it as UTF-8") from None
+    token = "".join(chr(byte) if byte in _SAFE else f"={byte:02X}" for byte in raw)
+    if len(token) > MAX_TOKEN:
+        raise InvalidToken(
+            f"{name[:40]!r}... takes {len(token)} bytes as a token, {MAX_TOKEN} at most; use a shorter name"
+        )
+    return token
 
 
 def decode_token(token: str) -> str:

@@ -100,5 +100,5 @@ def decode_wire(data: bytes, kind: type[W]) -> W:
     """Raises InvalidEvent naming the kind and what is wrong with the bytes."""
     try:
         return msgspec.json.decode(data, type=kind)
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, RecursionError) as error:
         raise InvalidEvent(f"not a {kind.__name__}: {error}") from error
