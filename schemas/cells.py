@@ -1,0 +1,201 @@
+"""What a finest cell (model, domain, worker) adds up to: integer sums that are the same on any machine.
+
+Answers "what do these samples say together?". ``fold`` is a pure function of a set of samples: their order of arrival, the
+batches they came in and the machine that adds them change nothing. The projector computes the same cells in SQL
+(``services.projector.tables``); the tests hold the two equal, bit for bit. Never floats, never the present time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+
+import msgspec
+
+from schemas.samples import UNIT, Sample
+
+WEIGHT_BITS = 30
+WEIGHT_ONE = 1 << WEIGHT_BITS
+HALF_LIFE_SAMPLES = 20
+HALF_LIFE_US = 14 * 86_400 * 1_000_000
+"""A sample weighs half as much for every 20 younger ones of its cell and kind, and for every 14 days up to the youngest."""
+
+STEPS = 64
+FRACTIONS = (
+    1073741824, 1062175491, 1050733751, 1039415261, 1028218693, 1017142735, 1006186087, 995347464,
+    984625594, 974019220, 963527098, 953147997, 942880699, 932724001, 922676710, 912737649,
+    902905651, 893179563, 883558244, 874040567, 864625413, 855311680, 846098274, 836984114,
+    827968132, 819049271, 810226483, 801498734, 792865000, 784324269, 775875538, 767517817,
+    759250125, 751071493, 742980960, 734977579, 727060411, 719228525, 711481005, 703816941,
+    696235434, 688735596, 681316545, 673977412, 666717336, 659535466, 652430958, 645402981,
+    638450708, 631573326, 624770026, 618040012, 611382493, 604796689, 598281827, 591837143,
+    585461881, 579155293, 572916640, 566745190, 560640218, 554601009, 548626854, 542717053,
+)  # fmt: skip
+"""2^30 · 2^(−i/64), written out: ``pow`` may differ in its last bit between C libraries, and then so would every sum."""
+
+FREE_LEAST_U = 250_000
+"""Below a quarter of the machine, an observed rate says more about the other user than about the machine."""
+
+
+class Sums(msgspec.Struct, frozen=True, kw_only=True):
+    """One quantity: ``n`` samples since the restart, Σ weight, Σ weight · value; quantiles of those that still weigh."""
+
+    n: int = 0
+    w: int = 0
+    wx: int = 0
+    p50: int | None = None
+    p95: int | None = None
+
+
+class Rates(msgspec.Struct, frozen=True, kw_only=True):
+    """One speed: Σ weight · tokens over Σ weight · microseconds is tokens per microsecond, as measured.
+
+    ``wfree_us`` is the time it would have taken had nobody else used the machine. Quantiles are thousandths of tokens/s.
+    """
+
+    n: int = 0
+    w: int = 0
+    wtok: int = 0
+    wus: int = 0
+    wfree_us: int = 0
+    p50: int | None = None
+    p95: int | None = None
+
+
+class Cell(msgspec.Struct, frozen=True, kw_only=True):
+    """The statistics of one (model, domain, worker); ``worker`` None where only the model was judged. Sums, not averages."""
+
+    model: str
+    domain: str
+    worker: str | None = None
+    digest: str | None = None
+    model_bytes: int | None = None
+    queue: Sums = Sums()
+    load: Sums = Sums()
+    first_token: Sums = Sums()
+    total: Sums = Sums()
+    output: Sums = Sums()
+    prefill: Rates = Rates()
+    decode: Rates = Rates()
+    quality: Sums = Sums()
+    ok_n: int = 0
+    fail_n: int = 0
+    last_seq: int = 0
+    speed_at_us: int | None = None
+    quality_at_us: int | None = None
+
+
+CellKey = tuple[str, str, str | None]
+
+
+def key_of(cell: Cell | Sample) -> CellKey:
+    return cell.model, cell.domain, cell.worker
+
+
+def weight(younger: int, age_us: int) -> int:
+    """2^30 · 2^−(younger/20 + age/14 d), in 64 steps per half-life, and 0 after 30 of them."""
+    step = younger * STEPS // HALF_LIFE_SAMPLES + age_us * STEPS // HALF_LIFE_US
+    return FRACTIONS[step % STEPS] >> (step // STEPS) if step < WEIGHT_BITS * STEPS else 0
+
+
+def fold(samples: Iterable[Sample]) -> Cell:
+    """The cell of ``samples``, all of one key and at least one, in any order. A sample that comes twice counts once."""
+    ordered = sorted({sample.seq: sample for sample in samples}.values(), key=lambda sample: sample.seq)
+    digest, current = _since_restart(ordered)
+    speed = _weighed(current, "speed")
+    quality = _weighed(current, "quality")
+    model, domain, worker = key_of(ordered[-1])
+    return Cell(
+        model=model,
+        domain=domain,
+        worker=worker,
+        digest=digest,
+        model_bytes=next((s.model_bytes for s, _ in reversed(speed) if s.model_bytes is not None), None),
+        queue=_sums(speed, lambda s: s.queue_us),
+        load=_sums(speed, lambda s: s.load_us if s.resident is False else None),
+        first_token=_sums(speed, lambda s: s.first_token_us),
+        total=_sums(speed, lambda s: s.total_us),
+        output=_sums(speed, lambda s: s.output_tok if s.task_kind != "bench" else None),
+        prefill=_rates(speed, lambda s: (s.prefill_tok, s.prefill_us)),
+        decode=_rates(speed, lambda s: (s.decode_tok, s.decode_us)),
+        quality=_judgements(quality),
+        ok_n=sum(s.ok is True for s in current),
+        fail_n=sum(s.ok is False for s in current),
+        last_seq=ordered[-1].seq,
+        speed_at_us=max((s.at_us for s, _ in speed), default=None),
+        quality_at_us=max((s.at_us for s, _ in quality), default=None),
+    )
+
+
+def _since_restart(ordered: Sequence[Sample]) -> tuple[str | None, list[Sample]]:
+    """The digest in force and its samples: a cell starts again when its model's digest changes.
+
+    What ran decides; a judgement that comes late for an old digest is left out and resets nothing. Only a cell that was
+    never run takes its judgements' digest.
+    """
+    known = [s for s in ordered if s.digest is not None]
+    deciding = [s for s in known if s.kind == "speed"] or [s for s in known if s.kind == "quality"]
+    if not deciding:
+        return None, list(ordered)
+    digest = deciding[-1].digest
+    restart = max((s.seq for s in deciding if s.digest != digest), default=0)
+    return digest, [s for s in ordered if s.seq > restart and s.digest in (None, digest)]
+
+
+def _weighed(samples: Sequence[Sample], kind: str) -> list[tuple[Sample, int]]:
+    """The samples of one kind, oldest first, each with its weight; ages count from the kind's own latest time."""
+    mine = [s for s in samples if s.kind == kind]
+    latest = max((s.at_us for s in mine), default=0)
+    return [(s, weight(len(mine) - 1 - index, latest - s.at_us)) for index, s in enumerate(mine)]
+
+
+def _sums(weighed: Sequence[tuple[Sample, int]], value: Callable[[Sample], int | None]) -> Sums:
+    values = [(x, w) for s, w in weighed if (x := value(s)) is not None]
+    live = [x for x, w in values if w > 0]
+    return Sums(
+        n=len(values),
+        w=sum(w for _, w in values),
+        wx=sum(w * x for x, w in values),
+        p50=quantile(live, 50),
+        p95=quantile(live, 95),
+    )
+
+
+def _rates(weighed: Sequence[tuple[Sample, int]], halves: Callable[[Sample], tuple[int | None, int | None]]) -> Rates:
+    values = [
+        (tok, us, free_us(us, s.others_u), w)
+        for s, w in weighed
+        for tok, us in (halves(s),)
+        if tok is not None and us is not None and us > 0
+    ]
+    live = [tok * 1000 * UNIT // us for tok, us, _, w in values if w > 0]
+    return Rates(
+        n=len(values),
+        w=sum(w for *_, w in values),
+        wtok=sum(w * tok for tok, _, _, w in values),
+        wus=sum(w * us for _, us, _, w in values),
+        wfree_us=sum(w * free for _, _, free, w in values),
+        p50=quantile(live, 50),
+        p95=quantile(live, 95),
+    )
+
+
+def _judgements(weighed: Sequence[tuple[Sample, int]]) -> Sums:
+    values = [(s.quality_u, w, w * s.quality_w_u) for s, w in weighed if s.quality_u is not None and s.quality_w_u]
+    live = [x for x, w, _ in values if w > 0]
+    return Sums(
+        n=len(values),
+        w=sum(ww for *_, ww in values),
+        wx=sum(ww * x for x, _, ww in values),
+        p50=quantile(live, 50),
+        p95=quantile(live, 95),
+    )
+
+
+def free_us(us: int, others_u: int | None) -> int:
+    """The time it would have taken alone. Unknown use corrects nothing: silence must not make a machine look faster."""
+    return us * max(UNIT - (others_u or 0), FREE_LEAST_U) // UNIT
+
+
+def quantile(values: list[int], percent: int) -> int | None:
+    """The value at rank ⌊(n − 1) · percent / 100⌋: an observed one, so the same in Python and SQL."""
+    return sorted(values)[(len(values) - 1) * percent // 100] if values else None

@@ -1,0 +1,174 @@
+"""One measured execution or judgement as a row of integers.
+
+Answers "what does this event teach?". A sample carries every attribute that a statistic may be keyed by, so any key is a
+function of one row. Missing stays ``None``, never 0; an impossible number (negative, absurdly large) is missing too.
+Never reads a clock: ``at_us`` is the server's time of storage.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+from schemas.errors import InvalidEvent
+from schemas.events import AnyEvent, AttemptFailed, TaskCompleted, Times
+from schemas.events import QualityJudged as Judged
+
+SampleKind = Literal["speed", "quality", "failure"]
+
+UNIT = 1_000_000
+"""Fractions are stored in millionths, times in microseconds: integers add up the same in any order, floats do not."""
+
+SOURCE_WEIGHT_U = {"judge": 1_000_000, "check": 1_000_000, "thumb": 300_000, "signal": 100_000}
+"""How much one judgement counts, by source (ROUTING.md, B3.8)."""
+
+BACKEND_FAILURES = frozenset({"stall", "disconnect", "oom", "protocol", "timeout", "lost"})
+"""Failures that say something about the machine; busy, refused or fenced attempts never ran."""
+
+_LONGEST_S = 1e7
+_MOST = 1 << 48
+"""Beyond these a number is a broken clock or a broken backend: treated as missing, and sums stay far below 2^127."""
+
+
+class Sample(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One row of ``samples``. ``prefill_tok`` counts uncached tokens only. ``others_u`` is the share of the machine that
+    somebody else used, ``quality_w_u`` the judgement's weight, both in millionths."""
+
+    seq: int
+    at_us: int
+    kind: SampleKind
+    task: str | None = None
+    model: str
+    domain: str
+    worker: str | None = None
+    digest: str | None = None
+    quantisation: str | None = None
+    model_bytes: int | None = None
+    language: str | None = None
+    task_kind: str | None = None
+    client: str | None = None
+    lane: str | None = None
+    context: int | None = None
+    resident: bool | None = None
+    concurrency: int | None = None
+    others_u: int | None = None
+    ok: bool | None = None
+    queue_us: int | None = None
+    load_us: int | None = None
+    prefill_tok: int | None = None
+    prefill_us: int | None = None
+    decode_tok: int | None = None
+    decode_us: int | None = None
+    output_tok: int | None = None
+    first_token_us: int | None = None
+    total_us: int | None = None
+    quality_u: int | None = None
+    quality_w_u: int | None = None
+
+
+def sample_of(event: AnyEvent, seq: int, at_us: int) -> Sample | None:
+    """The sample that ``event`` is, or None. Raises InvalidEvent for a judgement outside [0, 1]."""
+    if isinstance(event, TaskCompleted):
+        return _completed(event, seq, at_us)
+    if isinstance(event, Judged):
+        return _judged(event, seq, at_us)
+    if isinstance(event, AttemptFailed):
+        return _failed(event, seq, at_us)
+    return None
+
+
+def _completed(event: TaskCompleted, seq: int, at_us: int) -> Sample:
+    """An empty answer gives the speed of what ran, and is not a success; a substituted model's speed is somebody else's."""
+    substituted = event.outcome == "substituted"
+    times = Times(queue_s=event.times.queue_s) if substituted else event.times
+    tokens = event.tokens
+    output = None if substituted else _count(tokens.output)
+    prompt, cached = _count(tokens.prompt), _count(tokens.cached) or 0
+    prefill_tok, prefill_us = _rate(None if prompt is None else prompt - cached, _us(times.prefill_s))
+    decode_tok, decode_us = _rate(output, _us(times.decode_s))
+    return Sample(
+        seq=seq,
+        at_us=at_us,
+        kind="speed",
+        task=event.task,
+        model=event.model,
+        domain=event.domain,
+        worker=event.worker,
+        digest=event.digest,
+        quantisation=event.quantisation,
+        model_bytes=_count(event.model_bytes) or None,
+        language=event.language,
+        task_kind=event.kind,
+        client=event.client,
+        lane=event.lane,
+        context=_count(event.context),
+        resident=event.resident,
+        concurrency=_count(event.concurrency),
+        others_u=_share(event.others_use),
+        ok=event.outcome in ("ok", "truncated"),
+        queue_us=_us(times.queue_s),
+        load_us=_us(times.load_s),
+        prefill_tok=prefill_tok,
+        prefill_us=prefill_us,
+        decode_tok=decode_tok,
+        decode_us=decode_us,
+        output_tok=output,
+        first_token_us=_us(times.first_token_s),
+        total_us=_us(times.total_s),
+    )
+
+
+def _judged(event: Judged, seq: int, at_us: int) -> Sample:
+    value = _share(event.value)
+    if value is None or not 0.0 <= event.weight <= 1.0:
+        raise InvalidEvent(
+            f"quality.judged {event.id}: value {event.value!r} and weight {event.weight!r} must both be between 0 and 1"
+        )
+    return Sample(
+        seq=seq,
+        at_us=at_us,
+        kind="quality",
+        task=event.tasks[0] if event.tasks else None,
+        model=event.model,
+        domain=event.domain,
+        worker=event.worker,
+        digest=event.digest,
+        quantisation=event.quantisation,
+        quality_u=value,
+        quality_w_u=round(SOURCE_WEIGHT_U[event.source] * event.weight),
+    )
+
+
+def _failed(event: AttemptFailed, seq: int, at_us: int) -> Sample | None:
+    if event.failure not in BACKEND_FAILURES or event.worker is None or event.model is None or event.domain is None:
+        return None
+    return Sample(
+        seq=seq,
+        at_us=at_us,
+        kind="failure",
+        task=event.task,
+        model=event.model,
+        domain=event.domain,
+        worker=event.worker,
+        digest=event.digest,
+        ok=False,
+        total_us=_us(event.elapsed_s),
+    )
+
+
+def _us(seconds: float | None) -> int | None:
+    return round(seconds * UNIT) if seconds is not None and 0.0 <= seconds < _LONGEST_S else None
+
+
+def _count(number: int | None) -> int | None:
+    return number if number is not None and 0 <= number < _MOST else None
+
+
+def _share(fraction: float | None) -> int | None:
+    return round(fraction * UNIT) if fraction is not None and 0.0 <= fraction <= 1.0 else None
+
+
+def _rate(tokens: int | None, us: int | None) -> tuple[int | None, int | None]:
+    """A rate needs both of its halves, and both above zero: 0 tokens in some time is not a speed."""
+    return (tokens, us) if tokens is not None and us is not None and tokens > 0 and us > 0 else (None, None)
