@@ -1,0 +1,81 @@
+"""What the dispatcher wants done, as values. The shell does it; the simulator does it; the engine never does anything.
+
+Every action has a ``key`` that is unique while it is on its way, so that the engine never asks twice for what is pending.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from schemas.events import Event
+from schemas.work import Control, WorkItem
+from services.router.dispatch.state import Key
+
+
+@dataclass(frozen=True)
+class Publish:
+    """Store ``event`` in EVENTS under ``msg_id``. "Duplicate" is fine: whoever was first is in the log, and the fold reads it."""
+
+    event: Event
+    msg_id: str
+
+    @property
+    def key(self) -> str:
+        return self.msg_id
+
+
+@dataclass(frozen=True)
+class PutItem:
+    """Put ``item`` on ``subject`` under ``msg_id``, unless ``look_first`` and it is there already (after a restart). Then the
+    shell records ``live.items[attempt] = (sequence, now)``."""
+
+    attempt: Key
+    item: WorkItem
+    subject: str
+    msg_id: str
+    look_first: bool
+
+    @property
+    def key(self) -> str:
+        return f"item:{self.msg_id}"
+
+
+@dataclass(frozen=True)
+class DeleteItem:
+    """Delete the item by its sequence: a purge would keep its place in the group for an ack_wait."""
+
+    attempt: Key
+    seq: int
+
+    @property
+    def key(self) -> str:
+        return f"delete:{self.attempt[0]}.{self.attempt[1]}"
+
+
+@dataclass(frozen=True)
+class Tell:
+    """Send ``control`` to ``worker``. It may get lost; the engine repeats it while it is needed."""
+
+    worker: str
+    control: Control
+
+    @property
+    def key(self) -> str:
+        c = self.control
+        return f"tell:{self.worker}:{c.command}:{c.task}:{c.attempt}"
+
+
+@dataclass(frozen=True)
+class EnsureConsumer:
+    """Create or update consumer ``config`` and record ``live.confirmed[durable] = max_ack_pending`` once the server has it."""
+
+    durable: str
+    config: dict[str, Any]
+
+    @property
+    def key(self) -> str:
+        return f"consumer:{self.durable}"
+
+
+Action = Publish | PutItem | DeleteItem | Tell | EnsureConsumer

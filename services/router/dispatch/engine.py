@@ -1,0 +1,312 @@
+"""The router's half of the attempt protocol: ``decide(state, live, now, ...) -> actions``, pure.
+
+Answers "what must the dispatcher do now?", after any event, credit, answer or pulse. It can be called as often as one likes:
+what is on its way (``live.pending``) is not asked for again, what was lost is asked for again under the same message id, and
+which of two racing facts counts is decided by the log alone (``state``). It is deterministic; the only thing it changes is
+``live``, where it notes whom it has told and whom it suspects. See PROTOCOL.md, "Only the router retries".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import msgspec
+
+from schemas.events import (
+    AttemptFailed,
+    FailureClass,
+    TaskCancelled,
+    TaskDead,
+    TaskFailed,
+    TaskReleased,
+    TaskRouted,
+)
+from schemas.streams import group_consumer, lane_consumer
+from schemas.subjects import (
+    end_id,
+    fail_id,
+    group_durable,
+    item_id,
+    item_subject,
+    lane_durable,
+    release_id,
+    routed_id,
+    start_id,
+)
+from schemas.work import Control, WorkItem
+from services.router.dispatch.actions import Action, DeleteItem, EnsureConsumer, Publish, PutItem, Tell
+from services.router.dispatch.live import LEASE_S, Live
+from services.router.dispatch.permits import UNLIMITED, Limits
+from services.router.dispatch.planner import Release, available, plan, queue
+from services.router.dispatch.state import Attempt, Key, RouterState, Task
+
+BACKOFF_S = (1.0, 5.0, 30.0)
+"""Waits after a backend's failures; a lost or unstarted attempt is no backend's failure and waits for nothing."""
+MAX_STARTED = 3
+REPEAT_S = 1.0
+"""How often a cancel or hello is repeated while a credit shows that it is needed."""
+FINAL: frozenset[FailureClass] = frozenset({"rejected"})
+
+Decorate = Callable[[TaskReleased, Task], TaskReleased]
+Route = Callable[[Task], TaskRouted | None]
+
+
+@dataclass(frozen=True)
+class Stamp:
+    """Who says it, when (for display) and with which ids: everything that a pure core must be given."""
+
+    by: str
+    at: float
+    new_id: Callable[[], str]
+
+
+@dataclass(frozen=True)
+class Config:
+    """``route`` makes a task's decision, None while it cannot; ``decorate`` adds predictions to a release."""
+
+    route: Route
+    decorate: Decorate = lambda release, task: release
+    limits: Limits = UNLIMITED
+    lease_s: float = LEASE_S
+    start_deadline_s: float = 2.0
+
+
+def decide(state: RouterState, live: Live, now: float, config: Config, stamp: Stamp, epoch: int) -> list[Action]:
+    """The actions that are needed now and not on their way. Nothing while another epoch is in force, or before ours is.
+
+    The caller executes them all and marks each as pending (``mark_pending``) before it calls again."""
+    if state.epoch != epoch:
+        return []
+    actions = [
+        *_consumers(state, live),
+        *_routes(state, config),
+        *_attempts(state, live, now, config, stamp, epoch),
+        *_ends(state, live, now, stamp, epoch),
+        *_zombies(state, live, now, stamp, epoch),
+        *_hellos(state, live, now, stamp, epoch),
+    ]
+    wanted = [action for action in actions if action.key not in live.pending]
+    return wanted + [a for a in _releases(state, live, now, config, stamp, epoch) if a.key not in live.pending]
+
+
+def mark_pending(live: Live, actions: list[Action]) -> None:
+    """From now on these are on their way; ``live.stored`` or ``live.not_stored`` ends that. Controls are never pending."""
+    for action in actions:
+        if not isinstance(action, Tell):
+            live.pending[action.key] = None
+
+
+def _consumers(state: RouterState, live: Live) -> Iterator[Action]:
+    """A group for each (capability, model) that somebody holds, a lane for each worker; before anything is released to it."""
+    members: dict[tuple[str, str], int] = {}
+    for worker, record in state.workers.items():
+        if record.left:
+            continue
+        slots = record.report.slots
+        if lane_durable(worker) not in live.confirmed:
+            yield EnsureConsumer(lane_durable(worker), lane_consumer(worker, slots=slots))
+        for info in record.report.models:
+            group = (info.capability, info.name)
+            members[group] = members.get(group, 0) + slots
+    for (capability, model), slots in members.items():
+        durable = group_durable(capability, model)
+        if live.confirmed.get(durable, 0) < slots:
+            yield EnsureConsumer(durable, group_consumer(capability, model, cap=slots, members=slots))
+
+
+def _routes(state: RouterState, config: Config) -> Iterator[Action]:
+    for task_id, task in state.tasks.items():
+        if task.routed_seq is None and task.terminal is None and (routed := config.route(task)) is not None:
+            yield Publish(routed, routed_id(task_id))
+
+
+def _attempts(state: RouterState, live: Live, now: float, config: Config, stamp: Stamp, epoch: int) -> Iterator[Action]:
+    """Put items, revoke what did not start, give up what nobody mentions, delete what must not run."""
+    for key, (seq, _) in list(live.items.items()):
+        attempt = state.attempt(key)
+        if attempt is None or (attempt.ended and attempt.failure not in ("lost", "not_started")):
+            del live.items[key]
+        elif attempt.ended:
+            yield DeleteItem(key, seq)  # lost or not started: nobody will ack it
+    for task_id, task in list(state.tasks.items()):
+        attempt = task.live
+        if attempt is None:
+            continue
+        key = (task_id, attempt.n)
+        if attempt.started:
+            yield from _leased(key, attempt, state, live, now, config, stamp, epoch)
+        else:
+            yield from _unstarted(key, task, attempt, live, now, config, stamp, epoch)
+
+
+def _unstarted(
+    key: Key, task: Task, attempt: Attempt, live: Live, now: float, config: Config, stamp: Stamp, epoch: int
+) -> Iterator[Action]:
+    put = live.items.get(key)
+    unwanted = task.terminal is not None or key[0] in live.cancels or key in live.revoked
+    on_its_way = f"item:{item_id(*key)}" in live.pending
+    if put is None and not unwanted:
+        if not on_its_way:
+            yield _put(task, attempt, epoch)
+        return
+    overdue = put is not None and now - put[1] > attempt.start_deadline_s
+    if start_id(*key) in live.pending:
+        return
+    if overdue or (unwanted and not on_its_way):
+        if overdue and attempt.expected in live.workers:
+            live.workers[attempt.expected].suspect = True  # until its next credit
+        detail = "no start within the deadline" if overdue else "cancelled before it started"
+        yield Publish(_attempt_failed(key, attempt, "not_started", detail, stamp, epoch), start_id(*key))
+
+
+def _leased(
+    key: Key, attempt: Attempt, state: RouterState, live: Live, now: float, config: Config, stamp: Stamp, epoch: int
+) -> Iterator[Action]:
+    record = state.workers.get(attempt.worker or "")
+    reported = record is not None and record.report.boot != attempt.boot and record.seq > attempt.started_seq
+    rebooted = reported or attempt.boot in live.old_boots
+    if rebooted or now - live.lease(key, now) > config.lease_s:
+        why = (
+            f"{attempt.worker} restarted"
+            if rebooted
+            else f"{attempt.worker} did not mention it for {config.lease_s:.0f} s"
+        )
+        yield Publish(_attempt_failed(key, attempt, "lost", why, stamp, epoch), fail_id(*key, epoch))
+
+
+def _ends(state: RouterState, live: Live, now: float, stamp: Stamp, epoch: int) -> Iterator[Action]:
+    """The router's terminal facts: cancelled, failed for good, dead, past the deadline."""
+    for task_id in [t for t in live.cancels if (task := state.task(t)) is not None and task.terminal is not None]:
+        del live.cancels[task_id]
+    for task_id, task in state.tasks.items():
+        if task.terminal is None and (end := _end(task_id, task, live, now, stamp, epoch)) is not None:
+            yield Publish(end, end_id(task_id))
+
+
+def _end(
+    task_id: str, task: Task, live: Live, now: float, stamp: Stamp, epoch: int
+) -> TaskCancelled | TaskDead | TaskFailed | None:
+    if task_id in live.cancels:
+        return TaskCancelled(
+            id=stamp.new_id(), at=stamp.at, by=stamp.by, cause=task.submitted.id,
+            task=task_id, epoch=epoch, reason=live.cancels[task_id],
+        )  # fmt: skip
+    if task.live is not None:
+        return None
+    deadline_s = task.submitted.deadline_s
+    if deadline_s is not None and now - live.seen.setdefault(task_id, now) > deadline_s:
+        return TaskFailed(
+            id=stamp.new_id(), at=stamp.at, by=stamp.by, cause=task.submitted.id, task=task_id, epoch=epoch,
+            failure="busy", attempts=len(task.failures), detail=f"not started within its deadline of {deadline_s:g} s",
+        )  # fmt: skip
+    if not task.attempts:
+        return None
+    last = task.attempts[max(task.attempts)]
+    failures = task.failures
+    if last.failure in FINAL or (last.started and not task.retryable):
+        return TaskFailed(
+            id=stamp.new_id(), at=stamp.at, by=stamp.by, cause=task.submitted.id,
+            task=task_id, epoch=epoch, failure=last.failure or "protocol", attempts=len(failures),
+            detail=f"{last.worker} said {last.failure}, which another machine would say too",
+        )  # fmt: skip
+    if len(failures) >= MAX_STARTED:
+        return TaskDead(
+            id=stamp.new_id(), at=stamp.at, by=stamp.by, cause=task.submitted.id, task=task_id, epoch=epoch,
+            attempts=len(failures), failures=failures, detail=f"gave up after {len(failures)} started attempts",
+        )  # fmt: skip
+    if last.failure == "refused" or (last.started and last.failure not in ("lost", "fenced")):
+        pause = BACKOFF_S[min(max(len(failures), 1), len(BACKOFF_S)) - 1]
+        live.retry_at.setdefault((task_id, task.next_attempt), now + pause)
+    return None
+
+
+def _zombies(state: RouterState, live: Live, now: float, stamp: Stamp, epoch: int) -> Iterator[Action]:
+    """Cancel, and repeat while a credit lists it, whatever runs although its attempt or task has ended."""
+    for worker, heard in live.workers.items():
+        for running in heard.credit.running if heard.credit is not None else ():
+            key = (running.task, running.attempt)
+            task, attempt = state.task(key[0]), state.attempt(key)
+            unwanted = attempt is None or attempt.ended or (task is not None and task.terminal is not None)
+            told = ("cancel", *key)
+            if unwanted and running.phase != "ending" and now - live.told.get(told, -REPEAT_S) >= REPEAT_S:
+                live.told[told] = now
+                yield Tell(worker, Control(command="cancel", router=stamp.by, epoch=epoch, task=key[0], attempt=key[1]))
+    if len(live.told) > 10_000:
+        live.told = {k: at for k, at in live.told.items() if now - at < REPEAT_S}
+
+
+def _hellos(state: RouterState, live: Live, now: float, stamp: Stamp, epoch: int) -> Iterator[Action]:
+    """Tell each worker which consumers are confirmed, until its credit shows that it has armed them."""
+    for worker, record in state.workers.items():
+        heard = live.workers.get(worker)
+        if record.left or heard is None or heard.credit is None:
+            continue
+        wanted = [group_durable(m.capability, m.name) for m in record.report.models] + [lane_durable(worker)]
+        armable = tuple(durable for durable in wanted if durable in live.confirmed)
+        missing = [durable for durable in armable if durable not in heard.credit.armed]
+        if missing and now - live.greeted.get(worker, -REPEAT_S) >= REPEAT_S:
+            live.greeted[worker] = now
+            yield Tell(worker, Control(command="hello", router=stamp.by, epoch=epoch, armable=armable))
+
+
+def _releases(state: RouterState, live: Live, now: float, config: Config, stamp: Stamp, epoch: int) -> Iterator[Action]:
+    """As many as there are free credits; tasks with an end or a release on its way are left alone."""
+    if any(key.endswith(".rel") for key in live.pending) or not any(available(state, live, now).values()):
+        return  # releases on their way hold permits and credits that the fold does not show yet
+    waiting = queue(state, live)
+    skip = frozenset(
+        t.submitted.task
+        for t in waiting
+        if t.submitted.task in live.cancels
+        or end_id(t.submitted.task) in live.pending
+        or release_id(t.submitted.task, t.next_attempt) in live.pending
+        or len(t.failures) >= MAX_STARTED
+        or (bool(t.attempts) and (t.attempts[max(t.attempts)].failure in FINAL or not t.retryable))
+    )
+    for release in plan(state, live, now, config.limits, skip, explain=False).releases:
+        task = state.tasks[release.task]
+        yield Publish(config.decorate(_released(release, task, now, config, stamp, epoch), task), release_id(
+            release.task, release.attempt
+        ))  # fmt: skip
+
+
+def _released(r: Release, task: Task, now: float, config: Config, stamp: Stamp, epoch: int) -> TaskReleased:
+    return TaskReleased(
+        id=stamp.new_id(), at=stamp.at, by=stamp.by, cause=task.submitted.id,
+        task=r.task, attempt=r.attempt, epoch=epoch, model=r.model, reason=r.reason, capability=r.capability,
+        lane=r.lane, expected_worker=r.expected, holders=r.holders, permits=r.permits,
+        waited_s=max(0.0, stamp.at - task.at_us / 1e6), deadline_s=config.start_deadline_s,
+    )  # fmt: skip
+
+
+def _put(task: Task, attempt: Attempt, epoch: int) -> PutItem:
+    s = task.submitted
+    key = (s.task, attempt.n)
+    item = WorkItem(
+        task=s.task, attempt=attempt.n, epoch=attempt.epoch, model=attempt.model, capability=attempt.capability,
+        lane=attempt.lane, holders=attempt.holders, domain=s.domain.label, language=s.language, kind=s.kind,
+        urgency=s.urgency, client=s.client, session=s.session, options=s.options, context=s.wants.context,
+        body=s.payload.subject,
+    )  # fmt: skip
+    subject = item_subject(attempt.capability, attempt.model, attempt.lane, *key)
+    return PutItem(key, item, subject, item_id(*key), look_first=attempt.epoch != epoch)
+
+
+def _attempt_failed(
+    key: Key, attempt: Attempt, failure: FailureClass, detail: str, stamp: Stamp, epoch: int
+) -> AttemptFailed:
+    return AttemptFailed(
+        id=stamp.new_id(), at=stamp.at, by=stamp.by, task=key[0], attempt=key[1], worker=attempt.worker or attempt.expected,
+        epoch=epoch, failure=failure, retryable=True, tokens=attempt.tokens, detail=detail, model=attempt.model,
+    )  # fmt: skip
+
+
+def snapshot(state: RouterState) -> bytes:
+    """What a restarted router needs besides the tail of the log."""
+    return msgspec.json.encode(state.without_recent())
+
+
+def restore(data: bytes) -> RouterState:
+    """The inverse of ``snapshot``. Raises msgspec.DecodeError; the router then starts from the beginning of the log."""
+    return msgspec.json.decode(data, type=RouterState)
