@@ -79,7 +79,7 @@ endef
 $(BIN)/python:
 	@test -n "$(PYTHON)" || { echo "No Python >= 3.11 found. Install one, or name it: make PYTHON=/path/to/python3 $(MAKECMDGOALS)"; exit 1; }
 	@$(PYTHON) -m venv $(VENV) || { echo "This Python cannot make environments; on Debian and Ubuntu: apt install python3-venv"; exit 1; }
-	@$(BIN)/python -m pip install -q --disable-pip-version-check uv || echo "no uv here; pip alone takes a little longer"
+	@$(BIN)/python -m pip install -q --disable-pip-version-check uv 2>/dev/null || echo "no uv here; pip alone takes a little longer"
 
 $(VENV)/.run: requirements/run.txt pyproject.toml | $(BIN)/python
 	$(call install,-r requirements/run.txt -e .)

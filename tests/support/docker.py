@@ -91,7 +91,9 @@ def python_base(env: dict[str, str]) -> str:
     with tempfile.TemporaryDirectory(prefix="rootfs-", dir=PARTS) as folder:
         rootfs, packages = Path(folder, "root"), "python3,python3-venv,ca-certificates"
         run("debootstrap", "--variant=minbase", f"--include={packages}", "bookworm", str(rootfs))
-        if CERTIFICATES.exists():  # the machine may trust an authority of its own, and pip inside has to trust it as well
+        if (
+            CERTIFICATES.exists()
+        ):  # the machine may trust an authority of its own, and pip inside has to trust it as well
             shutil.copy(CERTIFICATES, rootfs / CERTIFICATES.relative_to("/"))
         archive = Path(folder, "rootfs.tar")
         run("tar", "-C", str(rootfs), "-cf", str(archive), ".")
@@ -104,11 +106,16 @@ def _need(program: str, *, package: str) -> None:
     if shutil.which(program):
         return
     if os.geteuid() != 0 or shutil.which("apt-get") is None:
-        raise Unavailable(f"no {program} here; install it (Debian and Ubuntu: apt install {package}), or run this as root")
+        raise Unavailable(
+            f"no {program} here; install it (Debian and Ubuntu: apt install {package}), or run this as root"
+        )
     install = ("apt-get", "install", "-y", "-qq", package)
     if not _works(*install) and not (_works("apt-get", "update", "-qq") and _works(*install)):
         raise Unavailable(f"apt-get cannot install {package}; install it by hand and run this again")
 
 
 def _works(*command: str, env: dict[str, str] | None = None) -> bool:
-    return subprocess.run(command, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False).returncode == 0
+    return (
+        subprocess.run(command, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False).returncode
+        == 0
+    )

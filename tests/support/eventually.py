@@ -24,7 +24,7 @@ async def eventually(look: Callable[[], Awaitable[T] | T], *, within_s: float = 
     while True:
         seen, problem = await _look_once(look)
         if problem is None and seen:
-            return seen  # type: ignore[return-value]
+            return seen
         if time.monotonic() >= deadline:
             raise AssertionError(f"not within {within_s:g} s; last seen: {seen!r}") from problem
         await asyncio.sleep(every_s)
