@@ -25,7 +25,7 @@ check: $(VENV)/.dev ## formatting, lint, strict types, who may import whom
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
-	$(BIN)/lint-imports
+	$(BIN)/lint-imports --no-logo
 
 format: $(VENV)/.dev ## write the formatting that `make check` asks for
 	$(BIN)/ruff check --fix-only -q .

@@ -31,6 +31,7 @@ def imports(path: str) -> Iterator[str]:
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
             yield node.module or ""
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)  # the name may be a module itself
 
 
 def calls(path: str) -> Iterator[tuple[int, str, ast.Call]]:
