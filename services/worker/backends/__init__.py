@@ -1,0 +1,1 @@
+"""Backends behind one port: what each server's wire says, and nothing about the fleet."""

@@ -1,0 +1,109 @@
+"""Canonical names: what does the fleet call the models that this backend holds?
+
+The table of settings stands first: the user's word joins names even where digests differ. Else a model keeps its backend's
+name, a file's path becomes the file's name, an equal digest elsewhere in the fleet gives its name, and a name that the fleet
+already uses for another digest gets its digest appended: kept apart, and shown. Pure; who was first is the caller's knowledge.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import PureWindowsPath
+from typing import Any
+
+import msgspec
+
+from schemas.events import ModelInfo
+from services.worker.backends.port import BackendModel
+
+DIGEST_CHARS = 8
+EMBEDDING = "embedding"
+DEFAULT_CAPABILITY = "cpu_inference"
+
+
+class Known(msgspec.Struct, frozen=True, kw_only=True):
+    """What the rest of the fleet reported before us: the first name of each digest, the first digest of each name."""
+
+    name_of: Mapping[str, str] = {}
+    digest_of: Mapping[str, str] = {}
+
+    @classmethod
+    def from_models(cls, models: Sequence[ModelInfo]) -> Known:
+        """``models`` in the order in which they were reported."""
+        name_of: dict[str, str] = {}
+        digest_of: dict[str, str] = {}
+        for model in models:
+            if model.digest is not None:
+                name_of.setdefault(model.digest, model.name)
+                digest_of.setdefault(model.name, model.digest)
+        return cls(name_of=name_of, digest_of=digest_of)
+
+
+def canonical(
+    models: Sequence[BackendModel],
+    table: Mapping[str, Any],
+    known: Known = Known(),  # noqa: B008
+) -> tuple[ModelInfo, ...]:
+    """One ModelInfo per model, canonical names unique: of two that the table gives one name, the first listed keeps it and
+    the other one becomes its alias only by name, not served twice."""
+    result: dict[str, ModelInfo] = {}
+    for model in models:
+        info = _info(model, table, known)
+        if info.name not in result:
+            result[info.name] = info
+    return tuple(result.values())
+
+
+def find(models: Sequence[ModelInfo], wanted: str) -> ModelInfo | None:
+    """The model that ``wanted`` means here: by canonical name, else by the backend's name or an alias."""
+    for model in models:
+        if model.name == wanted:
+            return model
+    for model in models:
+        if wanted == model.backend_name or wanted in model.aliases:
+            return model
+    return None
+
+
+def _info(model: BackendModel, table: Mapping[str, Any], known: Known) -> ModelInfo:
+    row = next((table[name] for name in (model.name, *model.aliases, _short(model.name)) if name in table), None)
+    name, capability = _row(row)
+    if name is None:
+        name = _apart(known.name_of.get(model.digest or "", _short(model.name)), model.digest, known)
+    is_embedder = EMBEDDING in model.capabilities and "completion" not in model.capabilities
+    return ModelInfo(
+        name=name,
+        backend_name=model.name,
+        digest=model.digest,
+        bytes=model.bytes,
+        quantisation=model.quantisation,
+        context=model.context,
+        capabilities=model.capabilities,
+        capability=capability or (EMBEDDING if is_embedder else DEFAULT_CAPABILITY),
+        aliases=tuple(alias for alias in model.aliases if alias != name),
+        resident=model.resident,
+    )
+
+
+def _apart(name: str, digest: str | None, known: Known) -> str:
+    """The name with its digest, where the fleet knows the name with another digest; without a digest nothing can be told."""
+    other = known.digest_of.get(name)
+    if digest is None or other is None or other == digest:
+        return name
+    return f"{name}@{digest.removeprefix('sha256:')[:DIGEST_CHARS]}"
+
+
+def _short(name: str) -> str:
+    """A GGUF file's path without its folders, which would show a user's home; any other name as it is."""
+    if not name.lower().endswith(".gguf"):
+        return name
+    return PureWindowsPath(name).name[: -len(".gguf")]
+
+
+def _row(row: Any) -> tuple[str | None, str | None]:
+    """A line of ``[models]``: a name, or a table (or struct) with a name and a capability."""
+    if row is None or isinstance(row, str):
+        return row, None
+    if isinstance(row, Mapping):
+        return row.get("name"), row.get("capability")
+    return getattr(row, "name", None), getattr(row, "capability", None)

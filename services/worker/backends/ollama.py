@@ -1,0 +1,215 @@
+"""Ollama's own API: what does this Ollama hold, and what does its stream say?
+
+Field meanings and their traps: zero is absent in every metric; ``load_duration`` contains the wait for the loader; a stream
+can end without ``done``. It never sends ``num_ctx`` (another value than the loaded one makes Ollama reload the model) and
+never ``keep_alive`` (the owner of the machine decides what stays loaded).
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from typing import Any
+
+import httpx
+import msgspec
+
+from schemas.errors import BackendError
+from schemas.events import Tokens
+from services.worker.backends import wire
+from services.worker.backends.port import (
+    DEFAULT_MAX_TOKENS,
+    BackendModel,
+    BackendRequest,
+    BackendTimings,
+    Chunk,
+    Finish,
+    Identity,
+)
+
+NS = 1e-3
+_PASSED_ON = ("tools", "think", "format", "logprobs", "top_logprobs")
+_OPTION_NAMES = ("stop", "top_k", "min_p", "repeat_penalty", "presence_penalty", "frequency_penalty", "num_thread")
+
+
+class Ollama:
+    """A Backend over ``/api/*``."""
+
+    kind = "ollama"
+
+    def __init__(self, url: str, http: httpx.AsyncClient | None = None, *, connect_s: float = 5.0) -> None:
+        self.url = url.rstrip("/")
+        self._http = http or wire.client(self.url, connect_s=connect_s)
+        self._shown: dict[str, dict[str, Any]] = {}  # by name and digest: /api/show costs a file read each
+
+    async def identify(self) -> Identity:
+        body = await wire.ask(self._http, "/api/version")
+        return Identity(kind=self.kind, version=wire.words(body.get("version")), backend_id=wire.backend_id(self.url))
+
+    async def inventory(self) -> list[BackendModel]:
+        tags = await wire.ask(self._http, "/api/tags")
+        loaded = await self._loaded()
+        by_digest: dict[str, list[dict[str, Any]]] = {}
+        for model in tags.get("models") or []:
+            if not model.get("remote_host"):
+                by_digest.setdefault(str(model.get("digest")), []).append(model)
+        return [await self._describe(same, loaded) for same in by_digest.values()]
+
+    async def _describe(self, same: list[dict[str, Any]], loaded: dict[str, dict[str, Any]]) -> BackendModel:
+        """One model under all of its names; ``x:latest`` also answers to ``x``."""
+        names = sorted(str(model["name"]) for model in same)
+        first = same[0]
+        shown = await self._show(names[0], str(first.get("digest")))
+        running = next((loaded[name] for name in names if name in loaded), None)
+        bare = tuple(name.removesuffix(":latest") for name in names if name.endswith(":latest"))
+        return BackendModel(
+            name=names[0],
+            digest=wire.words(first.get("digest")),
+            bytes=wire.count(first.get("size")),
+            quantisation=wire.words((first.get("details") or {}).get("quantization_level")),
+            context=wire.count(running.get("context_length")) if running else _configured_context(shown),
+            capabilities=tuple(shown.get("capabilities") or first.get("capabilities") or ()),
+            resident=running is not None,
+            aliases=(*names[1:], *bare),
+        )
+
+    async def _show(self, name: str, digest: str) -> dict[str, Any]:
+        key = f"{name}@{digest}"
+        if key not in self._shown:
+            try:
+                self._shown[key] = await wire.ask(self._http, "/api/show", {"model": name})
+            except BackendError as error:
+                if error.failure != "rejected":
+                    raise
+                return {}  # it was removed in between; the next look at the tags says so
+        return self._shown[key]
+
+    async def residency(self) -> frozenset[str] | None:
+        return frozenset(await self._loaded())
+
+    async def _loaded(self) -> dict[str, dict[str, Any]]:
+        body = await wire.ask(self._http, "/api/ps")
+        return {str(model["name"]): model for model in body.get("models") or []}
+
+    async def chat(self, request: BackendRequest) -> AsyncGenerator[Chunk | Finish]:
+        path, body = chat_body(request)
+        async with wire.stream(self._http, path, body) as lines:
+            async for line in lines:
+                frame = wire.parse_object(line)
+                if "error" in frame:
+                    raise wire.from_text(str(frame["error"]))
+                chunk = _chunk(frame)
+                if chunk.is_token:  # also in the last frame: tool calls may come only there
+                    yield chunk
+                if frame.get("done"):
+                    yield _finish(frame)
+                    return
+        raise BackendError("protocol", "the stream ended with HTTP 200 and without done:true")
+
+    async def embed(self, request: BackendRequest) -> Finish:
+        inputs = request.body.inputs or ((request.body.prompt,) if request.body.prompt else ())
+        body = {"model": request.model, "input": list(inputs), "truncate": False}
+        async with wire.stream(self._http, "/api/embed", body) as lines:
+            frame = wire.parse_object(b"".join([line async for line in lines]))
+        vectors = tuple(tuple(float(x) for x in vector) for vector in frame.get("embeddings") or ())
+        if len(vectors) != len(inputs):
+            raise BackendError("protocol", f"{len(vectors)} embeddings for {len(inputs)} texts")
+        return msgspec.structs.replace(_finish({**frame, "done_reason": "stop"}), vectors=vectors)
+
+    async def aclose(self) -> None:
+        await self._http.aclose()
+
+
+def chat_body(request: BackendRequest) -> tuple[str, dict[str, Any]]:
+    """The path and body of a request: a bare prompt goes to /api/generate, a chat to /api/chat."""
+    wants, extra = request.options, request.body.extra
+    options: dict[str, Any] = {name: extra[name] for name in _OPTION_NAMES if name in extra}
+    options |= extra.get("options") or {}
+    options["num_predict"] = wants.max_tokens or DEFAULT_MAX_TOKENS
+    for name, value in (("temperature", wants.temperature), ("top_p", wants.top_p), ("seed", wants.seed)):
+        if value is not None:
+            options[name] = value
+    body: dict[str, Any] = {name: extra[name] for name in _PASSED_ON if name in extra}
+    body |= {"model": request.model, "stream": True, "truncate": False, "options": options}
+    if "response_format" in extra:
+        body["format"] = _format(extra["response_format"])
+    if request.body.prompt is not None and not request.body.messages:
+        return "/api/generate", body | {"prompt": request.body.prompt}
+    return "/api/chat", body | {"messages": [_message(message) for message in request.body.messages]}
+
+
+def _format(response_format: dict[str, Any]) -> Any:
+    """OpenAI's ``response_format`` as Ollama's ``format``: "json", or the schema itself; "" is free text."""
+    if response_format.get("type") == "json_schema":
+        return (response_format.get("json_schema") or {}).get("schema", "json")
+    return "json" if response_format.get("type") == "json_object" else ""
+
+
+def _message(message: dict[str, Any]) -> dict[str, Any]:
+    """An OpenAI-style message as Ollama reads it: images as bare base64, tool arguments as an object."""
+    result = dict(message)
+    content = message.get("content")
+    if isinstance(content, list):
+        result["content"] = "".join(part.get("text", "") for part in content if part.get("type") == "text")
+        urls = [part["image_url"]["url"] for part in content if part.get("type") == "image_url"]
+        if urls:
+            result["images"] = [url.split(",", 1)[-1] for url in urls]
+    elif content is None:
+        result["content"] = ""
+    if calls := message.get("tool_calls"):
+        result["tool_calls"] = [{**call, "function": _with_object(call["function"])} for call in calls]
+    return result
+
+
+def _with_object(function: dict[str, Any]) -> dict[str, Any]:
+    arguments = function.get("arguments")
+    if isinstance(arguments, str):
+        return {**function, "arguments": wire.parse(arguments.encode()) if arguments else {}}
+    return function
+
+
+def _chunk(frame: dict[str, Any]) -> Chunk:
+    message = frame.get("message") or {}
+    calls = tuple(_tool_call(position, call) for position, call in enumerate(message.get("tool_calls") or ()))
+    return Chunk(
+        text=message.get("content") or frame.get("response") or "",
+        thinking=message.get("thinking") or frame.get("thinking") or "",
+        tool_calls=calls,
+    )
+
+
+def _tool_call(position: int, call: dict[str, Any]) -> dict[str, Any]:
+    """Ollama's whole call, with its arguments as an object, in OpenAI's form."""
+    function = call.get("function") or {}
+    arguments = function.get("arguments")
+    if not isinstance(arguments, str):
+        arguments = msgspec.json.encode(arguments or {}).decode()
+    index = function.get("index", position)
+    named = {"name": function.get("name", ""), "arguments": arguments}
+    return {"index": index, "id": call.get("id") or f"call_{index}", "type": "function", "function": named}
+
+
+def _finish(frame: dict[str, Any]) -> Finish:
+    load, prefill, decode, total = (
+        wire.micros(frame.get(f"{name}_duration"), NS) for name in ("load", "prompt_eval", "eval", "total")
+    )
+    queue = None
+    if total is not None and decode is not None:
+        # the wait for the runner's slot is in no field: it is what the others leave of the total
+        queue = max(0, total - (load or 0) - (prefill or 0) - decode)
+    tokens = Tokens(
+        prompt=wire.count(frame.get("prompt_eval_count")),
+        cached=wire.count(frame.get("prompt_eval_cached_count")),
+        output=wire.count(frame.get("eval_count")),
+    )
+    timings = BackendTimings(queue_us=queue, load_us=load, prefill_us=prefill, decode_us=decode, total_us=total)
+    reason = wire.words(frame.get("done_reason")) or "stop"
+    return Finish(finish_reason=reason, model=wire.words(frame.get("model")), tokens=tokens, timings=timings)
+
+
+def _configured_context(shown: dict[str, Any]) -> int | None:
+    """The window in the model's own parameters. The trained one is not it: by default Ollama gives less."""
+    for line in str(shown.get("parameters") or "").splitlines():
+        name, _, value = line.partition(" ")
+        if name == "num_ctx" and value.strip().isdigit():
+            return int(value)
+    return None

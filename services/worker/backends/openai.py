@@ -1,0 +1,224 @@
+"""OpenAI-compatible servers: llama.cpp, vLLM, LM Studio and others that speak ``/v1``.
+
+Answers "what does this server hold, and what does its stream say?", including llama.cpp's own ``timings`` and progress of the
+prompt. Success is a ``finish_reason`` that was seen, nothing else: a dying server can end with a clean 200. It never asks
+``/slots`` (that wakes a sleeping llama.cpp).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncGenerator
+from pathlib import PurePath
+from typing import Any
+
+import httpx
+import msgspec
+
+from schemas.errors import BackendError
+from schemas.events import Tokens
+from services.worker.backends import wire
+from services.worker.backends.port import (
+    DEFAULT_MAX_TOKENS,
+    BackendModel,
+    BackendRequest,
+    BackendTimings,
+    Chunk,
+    Finish,
+    Identity,
+    Progress,
+)
+
+MS = 1e3
+LLAMA_CPP, VLLM, LM_STUDIO, OTHER = "llama.cpp", "vllm", "lmstudio", "openai"
+_EMBEDDER = re.compile(r"embed|minilm|\bbge|\be5\b|\bgte\b", re.I)
+
+
+class OpenAI:
+    """A Backend over ``/v1/*``. ``kind`` is what ``detect`` found; it only switches on what that server can do more."""
+
+    def __init__(
+        self, url: str, kind: str = OTHER, http: httpx.AsyncClient | None = None, *, connect_s: float = 5.0
+    ) -> None:
+        self.kind = kind
+        self.url = url.rstrip("/").removesuffix("/v1")
+        self._http = http or wire.client(self.url, connect_s=connect_s)
+
+    async def identify(self) -> Identity:
+        return Identity(kind=self.kind, version=await self._version(), backend_id=wire.backend_id(self.url))
+
+    async def _version(self) -> str | None:
+        path = {VLLM: "/version", LLAMA_CPP: "/props"}.get(self.kind)
+        if path is None:
+            return None
+        try:
+            body = await wire.ask(self._http, path)
+        except BackendError as error:
+            if error.failure != "rejected":
+                raise
+            return None
+        return wire.words(body.get("version") or body.get("build_info"))
+
+    async def inventory(self) -> list[BackendModel]:
+        if self.kind == LM_STUDIO:
+            listed = (await wire.ask(self._http, "/api/v0/models")).get("data") or []
+        else:
+            listed = (await wire.ask(self._http, "/v1/models")).get("data") or []
+        return [_describe(model, self.kind) for model in listed]
+
+    async def residency(self) -> frozenset[str] | None:
+        models = await self.inventory()
+        if all(model.resident is None for model in models):
+            return None
+        return frozenset(model.name for model in models if model.resident)
+
+    async def chat(self, request: BackendRequest) -> AsyncGenerator[Chunk | Finish]:
+        path, body = chat_body(request, self.kind)
+        last = _Last()
+        async with wire.stream(self._http, path, body) as lines:
+            async for line in lines:
+                if line.startswith(b":"):
+                    continue  # a keep-alive comment is not progress
+                name, _, data = line.partition(b":")
+                data = data.strip()
+                if name in (b"event", b"id", b"retry"):
+                    continue
+                if name != b"data":
+                    last.frame(wire.parse_object(line))  # an error as plain JSON, or text that is none of ours
+                    continue
+                if data == b"[DONE]":
+                    break
+                chunk = last.frame(wire.parse_object(data))
+                if chunk is not None:
+                    yield chunk
+        yield last.finish()
+
+    async def embed(self, request: BackendRequest) -> Finish:
+        inputs = request.body.inputs or ((request.body.prompt,) if request.body.prompt else ())
+        body = {"model": request.model, "input": list(inputs)}
+        async with wire.stream(self._http, "/v1/embeddings", body) as lines:
+            frame = wire.parse_object(b"".join([line async for line in lines]))
+        listed = sorted(frame.get("data") or (), key=lambda entry: int(entry.get("index", 0)))
+        vectors = tuple(tuple(float(x) for x in entry["embedding"]) for entry in listed)
+        if len(vectors) != len(inputs):
+            raise BackendError("protocol", f"{len(vectors)} embeddings for {len(inputs)} texts")
+        tokens = Tokens(prompt=wire.count((frame.get("usage") or {}).get("prompt_tokens")))
+        return Finish(finish_reason="stop", model=wire.words(frame.get("model")), tokens=tokens, vectors=vectors)
+
+    async def aclose(self) -> None:
+        await self._http.aclose()
+
+
+class _Last:
+    """What a stream has said so far, beyond its text: it comes in any order, and some of it after the finish reason."""
+
+    def __init__(self) -> None:
+        self.finish_reason: str | None = None
+        self.model: str | None = None
+        self.usage: dict[str, Any] = {}
+        self.timings: dict[str, Any] = {}
+
+    def frame(self, frame: dict[str, Any]) -> Chunk | None:
+        if error := frame.get("error"):
+            text = wire.message_of(_error_text(error))
+            status = error.get("code") if isinstance(error, dict) else None
+            raise wire.from_status(status, _error_text(error)) if isinstance(status, int) else wire.from_text(text)
+        self.model = wire.words(frame.get("model")) or self.model
+        self.usage = frame.get("usage") or self.usage
+        self.timings = frame.get("timings") or self.timings
+        choice: dict[str, Any] = next(iter(frame.get("choices") or ()), {})
+        self.finish_reason = wire.words(choice.get("finish_reason")) or self.finish_reason
+        delta = choice.get("delta") or {}
+        progress = frame.get("prompt_progress")
+        chunk = Chunk(
+            text=delta.get("content") or choice.get("text") or "",
+            thinking=delta.get("reasoning_content") or delta.get("reasoning") or "",
+            tool_calls=tuple(delta.get("tool_calls") or ()),
+            progress=Progress(processed=progress["processed"], total=progress["total"]) if progress else None,
+        )
+        return chunk if chunk.is_token or chunk.progress else None
+
+    def finish(self) -> Finish:
+        if self.finish_reason is None:
+            raise BackendError("protocol", "the stream ended with HTTP 200 and without a finish_reason")
+        return Finish(
+            finish_reason=self.finish_reason,
+            model=self.model,
+            tokens=self._tokens(),
+            timings=BackendTimings(
+                prefill_us=wire.micros(self.timings.get("prompt_ms"), MS),
+                decode_us=wire.micros(self.timings.get("predicted_ms"), MS),
+            ),
+        )
+
+    def _tokens(self) -> Tokens:
+        usage, timings = self.usage, self.timings
+        cached = wire.count(timings.get("cache_n"))
+        if cached is None:
+            cached = wire.count((usage.get("prompt_tokens_details") or {}).get("cached_tokens"))
+        prompt = wire.count(usage.get("prompt_tokens"))
+        new = wire.count(timings.get("prompt_n"))
+        if prompt is None and new is not None:
+            prompt = new + (cached or 0)
+        output = wire.count(usage.get("completion_tokens"))
+        return Tokens(
+            prompt=prompt,
+            cached=cached,
+            output=output if output is not None else wire.count(timings.get("predicted_n")),
+            thinking=wire.count((usage.get("completion_tokens_details") or {}).get("reasoning_tokens")),
+        )
+
+
+def _error_text(error: Any) -> str:
+    """An error object as the text that ``wire`` classifies."""
+    return error if isinstance(error, str) else msgspec.json.encode({"error": error}).decode()
+
+
+def chat_body(request: BackendRequest, kind: str) -> tuple[str, dict[str, Any]]:
+    """The path and body of a request; what we do not interpret goes on as it came."""
+    wants = request.options
+    body: dict[str, Any] = {
+        name: value for name, value in request.body.extra.items() if name not in ("options", "think")
+    }
+    body |= {"model": request.model, "stream": True, "stream_options": {"include_usage": True}}
+    body["max_tokens"] = wants.max_tokens or DEFAULT_MAX_TOKENS
+    for name, value in (("temperature", wants.temperature), ("top_p", wants.top_p), ("seed", wants.seed)):
+        if value is not None:
+            body[name] = value
+    if kind == LLAMA_CPP:
+        body["return_progress"] = True
+    if request.body.prompt is not None and not request.body.messages:
+        return "/v1/completions", body | {"prompt": request.body.prompt}
+    return "/v1/chat/completions", body | {"messages": list(request.body.messages)}
+
+
+def _describe(model: dict[str, Any], kind: str) -> BackendModel:
+    meta = model.get("meta") or {}
+    name = str(model["id"])
+    return BackendModel(
+        name=name,
+        bytes=wire.count(meta.get("size")),
+        quantisation=wire.words(meta.get("ftype") or model.get("quantization")),
+        context=wire.count(
+            meta.get("n_ctx")
+            or model.get("loaded_context_length")
+            or model.get("max_model_len")
+            or model.get("max_context_length")
+        ),
+        capabilities=("embedding",) if _is_embedder(model, name) else ("completion",),
+        resident=_is_resident(model, kind),
+        aliases=tuple(alias for alias in model.get("aliases") or () if alias != name),
+    )
+
+
+def _is_resident(model: dict[str, Any], kind: str) -> bool | None:
+    if state := (model.get("status") or {}).get("value") or model.get("state"):
+        return bool(state == "loaded")
+    return True if kind in (LLAMA_CPP, VLLM) else None  # these two hold what they were started with
+
+
+def _is_embedder(model: dict[str, Any], name: str) -> bool:
+    """LM Studio says it; the others only by the name."""
+    if kind := model.get("type"):
+        return bool(kind == "embeddings")
+    return _EMBEDDER.search(PurePath(name).name) is not None

@@ -1,0 +1,114 @@
+"""The port of every backend: what can a worker ask of the server beside it?
+
+A backend turns its own wire into these values and its own errors into ``BackendError``; it knows no task, no fleet and no
+deadline (``watchdogs`` does), and it never retries. It must never load, keep or evict a model that nobody asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from typing import Any, Protocol
+
+import msgspec
+
+from schemas.events import Options, Tokens
+from schemas.work import Body
+
+DEFAULT_MAX_TOKENS = 4096
+"""Sent where the client gave no limit: Ollama would otherwise run to ten times its context."""
+
+
+class Identity(msgspec.Struct, frozen=True, kw_only=True):
+    """Which server this is. ``backend_id`` is equal for two workers on one server, so that they share its permits."""
+
+    kind: str
+    version: str | None
+    backend_id: str
+
+
+class BackendModel(msgspec.Struct, frozen=True, kw_only=True):
+    """A model under the backend's own name. ``aliases`` are further names of the very same thing. ``context`` is the window
+    that a request really gets, None where the server does not say."""
+
+    name: str
+    digest: str | None = None
+    bytes: int | None = None
+    quantisation: str | None = None
+    context: int | None = None
+    capabilities: tuple[str, ...] = ()
+    resident: bool | None = None
+    aliases: tuple[str, ...] = ()
+
+
+class BackendRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """``model`` is the backend's own name."""
+
+    model: str
+    body: Body
+    options: Options = Options()
+
+
+class Progress(msgspec.Struct, frozen=True, kw_only=True):
+    """A server that says how far it is with the prompt; the first one tells that the request has left the server's queue."""
+
+    processed: int
+    total: int
+
+
+class Chunk(msgspec.Struct, frozen=True, kw_only=True):
+    """A piece of the answer as it comes. ``tool_calls`` are OpenAI-style deltas with an ``index``."""
+
+    text: str = ""
+    thinking: str = ""
+    tool_calls: tuple[dict[str, Any], ...] = ()
+    progress: Progress | None = None
+
+    @property
+    def is_token(self) -> bool:
+        """Whether this is progress of the answer itself: text, thinking and tool calls are, prompt progress is not."""
+        return bool(self.text or self.thinking or self.tool_calls)
+
+
+class BackendTimings(msgspec.Struct, frozen=True, kw_only=True):
+    """The backend's own figures in microseconds; None where it sends none. ``prefill_us`` is for uncached tokens only."""
+
+    queue_us: int | None = None
+    load_us: int | None = None
+    prefill_us: int | None = None
+    decode_us: int | None = None
+    total_us: int | None = None
+
+
+class Finish(msgspec.Struct, frozen=True, kw_only=True):
+    """The only sign of success: the backend itself said that it is done. ``model`` is the one that it says answered."""
+
+    finish_reason: str
+    model: str | None = None
+    tokens: Tokens = Tokens()
+    timings: BackendTimings = BackendTimings()
+    vectors: tuple[tuple[float, ...], ...] = ()
+
+
+class Backend(Protocol):
+    """One server. All methods raise BackendError, classified; ``url`` is for people."""
+
+    kind: str
+    url: str
+
+    async def identify(self) -> Identity: ...
+
+    async def inventory(self) -> list[BackendModel]:
+        """Everything that it can serve from its own machine: stubs of somebody's cloud are not in it."""
+        ...
+
+    async def residency(self) -> frozenset[str] | None:
+        """The backend's names of the models in memory; None where it does not say."""
+        ...
+
+    def chat(self, request: BackendRequest) -> AsyncGenerator[Chunk | Finish]:
+        """Always streams. Ends with exactly one Finish or raises; closing the iterator closes the connection at once."""
+        ...
+
+    async def embed(self, request: BackendRequest) -> Finish: ...
+
+    async def aclose(self) -> None: ...
