@@ -225,9 +225,9 @@ class Bus:
             raise BusError(f"{subject}: {error.get('description')} ({code})", code)
         return answer
 
-    async def request(self, subject: str, data: bytes, *, timeout_s: float = 5.0) -> bytes:
-        """Ask a NATS service. Asked once; raises BusError where nobody answers in time."""
-        message = await self._call(subject, data, None, timeout_s, once=True)
+    async def request(self, subject: str, data: bytes, *, timeout_s: float = 5.0, once: bool = True) -> bytes:
+        """Ask a NATS service. Raises BusError where nobody answers in time; ``once=False`` asks again over reconnects."""
+        message = await self._call(subject, data, None, timeout_s, once=once)
         return message.data
 
     async def stored(self, stream: str, seq: int) -> StoredMessage | None:
@@ -295,7 +295,8 @@ class Bus:
         return Listening(await self.nc.subscribe(subject, queue=queue, cb=heard, pending_bytes_limit=0))
 
     async def fence(self, timeout_s: float = ANSWER_S) -> bool:
-        """True when the server has handled all that was sent before, and all it sent us before has arrived."""
+        """True when the server has handled all that was sent before, and all it sent us before has arrived. False when the
+        connection was lost meanwhile."""
         token, future = self._expect("fence")
         try:
             if not await self.send(f"{self._inbox}.{token}", b""):
@@ -364,6 +365,9 @@ class Bus:
     async def _disconnected(self) -> None:
         self._connected.clear()
         self.generation += 1
+        # nats-py would send what was not sent yet after reconnecting: old pulls, whose tasks nobody would take. Owners repeat.
+        self.nc._pending.clear()
+        self.nc._pending_data_size = 0
         for future, _ in list(self._waiting.values()):
             if not future.done():
                 future.set_result(None)
