@@ -8,7 +8,7 @@ PYTEST := $(BIN)/python -m pytest
 export HEADRACE_TORTURE ?= long
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test check format bench sim torture e2e e2e-ollama e2e-compose e2e-nats docs lock clean
+.PHONY: help install demo test check format bench sim torture proof e2e e2e-ollama e2e-compose e2e-nats docs lock clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -39,6 +39,9 @@ sim: $(VENV)/.dev ## the attempt protocol under a seeded simulator; ARGS="--seed
 
 torture: $(VENV)/.dev ## kill, pause and flood real processes for minutes
 	$(PYTEST) -m torture $(ARGS)
+
+proof: $(VENV)/.dev ## `make test` and the short `make torture` in one run, as CI does
+	HEADRACE_TORTURE=short $(PYTEST) -m "not e2e and not bench" $(ARGS)
 
 e2e: e2e-nats e2e-ollama e2e-compose ## all three below
 

@@ -78,6 +78,7 @@ def daemon() -> Iterator[dict[str, str]]:
         finally:
             process.terminate()
             process.wait(timeout=60)
+            _unmount_below(folder)
 
 
 def python_base(env: dict[str, str]) -> str:
@@ -99,6 +100,13 @@ def python_base(env: dict[str, str]) -> str:
         run("tar", "-C", str(rootfs), "-cf", str(archive), ".")
         run("docker", "import", "--change", f"ENV PIP_CERT={CERTIFICATES}", str(archive), BASE_IMAGE, env=env)
     return BASE_IMAGE
+
+
+def _unmount_below(folder: str) -> None:
+    """dockerd leaves its network namespace mounted, and the folder could not be removed."""
+    mounted = [line.split()[1] for line in Path("/proc/mounts").read_text().splitlines()]
+    for place in sorted((place for place in mounted if place.startswith(folder)), reverse=True):
+        run("umount", place)
 
 
 def _need(program: str, *, package: str) -> None:
