@@ -11,7 +11,6 @@ ENV PATH=/opt/headrace/bin:$PATH
 COPY requirements/run.txt requirements/run.txt
 RUN pip install --no-cache-dir --no-deps -r requirements/run.txt
 COPY pyproject.toml README.md LICENSE ./
-COPY nats nats
 COPY schemas schemas
 COPY services services
 RUN pip install --no-cache-dir --no-deps .
@@ -19,7 +18,6 @@ RUN pip install --no-cache-dir --no-deps .
 FROM ${BASE} AS product
 RUN useradd --system --create-home --home-dir /data --uid 10001 headrace
 COPY --from=build /opt/headrace /opt/headrace
-COPY nats /etc/headrace/nats
 ENV PATH=/opt/headrace/bin:$PATH PYTHONUNBUFFERED=1 HEADRACE_LOG=json
 USER headrace
 WORKDIR /data
