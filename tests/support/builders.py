@@ -22,7 +22,9 @@ LAPTOP = "w-lap-91c0"
 DIGEST = "sha256:5f1c9e2b7a"
 
 
-def measure(value: float | None, level: events.Level = "cell", n: int = 12, age_s: float | None = 40.5) -> events.Measure:
+def measure(
+    value: float | None, level: events.Level = "cell", n: int = 12, age_s: float | None = 40.5
+) -> events.Measure:
     return events.Measure(value=value, level=level, n=n, age_s=age_s)
 
 
@@ -30,9 +32,7 @@ DESK_CANDIDATE = events.Candidate(
     model=QWEN,
     worker=DESK,
     cost_s=-74.0,
-    predicted=events.Prediction(
-        wait_s=0.0, load_s=0.0, prefill_s=0.25, decode_s=3.75, sharing_s=0.0, total_s=4.0
-    ),
+    predicted=events.Prediction(wait_s=0.0, load_s=0.0, prefill_s=0.25, decode_s=3.75, sharing_s=0.0, total_s=4.0),
     decode=measure(80.0),
     prefill=measure(800.0),
     load=measure(3.5, "worker", 4),
