@@ -1,0 +1,215 @@
+"""A task's story in words: asked, decided, waited, released, run, ended.
+
+Answers "what happened to my task, and why?" from its events and its status. It tells only what they say; where another machine
+served than was expected, or an attempt failed, it says so. ``decision_words`` has the decision, ``comparison`` two of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from schemas.events import (
+    AnyEvent,
+    AttemptFailed,
+    TaskCancelled,
+    TaskCompleted,
+    TaskDead,
+    TaskFailed,
+    TaskReleased,
+    TaskRouted,
+    TaskStarted,
+    TaskSubmitted,
+)
+from services.router.comparison import compare
+from services.router.decision_words import Names, decision_words, seconds
+from services.router.port import TaskStatus
+
+__all__ = ["compare", "decision_words", "explain_words", "hold_words"]
+
+_LANGUAGES = {"ja": "in Japanese", "en": "in English", "other": "in another language"}
+_FAILURES = {
+    "busy": "the backend was busy",
+    "stall": "the stream stood still",
+    "disconnect": "the connection broke",
+    "oom": "it ran out of memory",
+    "protocol": "the backend broke its protocol",
+    "refused": "the worker may not serve it",
+    "timeout": "it took too long",
+    "rejected": "the backend refused the request",
+    "not_started": "it did not start in time",
+    "lost": "the machine fell silent",
+    "fenced": "another attempt had already answered",
+}
+_HOLDS = {
+    "waiting_for_faster": "a faster machine is worth waiting for",
+    "model_full": "as many tasks of this model run as may",
+    "client_full": "as many tasks of this client run as may",
+    "backend_full": "as many tasks run on this backend as may",
+    "busy": "every machine that could answer is busy",
+    "no_worker": "no machine that holds the model is there",
+    "no_capability": "no machine has what the task needs",
+    "no_model": "no machine can answer this yet",
+    "routing": "the model is being chosen",
+    "backoff": "the last attempt failed; the backend gets a pause",
+}
+_OUTCOMES = {
+    "ok": "",
+    "empty": " The answer was empty, which counts as no success.",
+    "truncated": " The answer was cut off.",
+    "substituted": " Another model answered than was asked for.",
+    "wrong_language": " The answer is in another language than the question.",
+}
+
+
+def explain_words(
+    status: TaskStatus, routed: TaskRouted | None, events: Iterable[AnyEvent], names: Names | None = None
+) -> list[str]:
+    """Sentences in the order of the log. ``names`` maps workers' ids to their names; without it ids are shown."""
+    names = names or {}
+    known = list(events)
+    words: list[str] = []
+    if routed is None or not any(isinstance(event, TaskRouted) for event in known):
+        words = [*(_submitted(e) for e in known if isinstance(e, TaskSubmitted)), *_decided(status, routed, names)]
+        known = [event for event in known if not isinstance(event, TaskSubmitted)]
+    expected: dict[int, TaskReleased] = {}
+    started: dict[int, TaskStarted] = {}
+    for event in known:
+        if isinstance(event, TaskReleased):
+            expected[event.attempt] = event
+        if isinstance(event, TaskStarted):
+            started[event.attempt] = event
+        words += _event_words(event, routed, expected, names)
+    return words + _now(status, names)
+
+
+def hold_words(reason: str) -> str:
+    """``busy: all 2 machines with qwen3 are busy`` as a sentence; the code's own meaning where it brings no words."""
+    code, _, detail = reason.partition(":")
+    meaning = _HOLDS.get(code.strip().partition("(")[0])
+    told = detail.strip() or (reason.strip() if meaning is None else "")
+    if meaning is None:
+        return f"Waits: {told}."
+    return f"Waits: {meaning} ({told})." if told else f"Waits: {meaning}."
+
+
+def _event_words(
+    event: AnyEvent, routed: TaskRouted | None, expected: dict[int, TaskReleased], names: Names
+) -> list[str]:
+    match event:
+        case TaskSubmitted():
+            return [_submitted(event)]
+        case TaskRouted():
+            return decision_words(event, names) if routed is None or event.id == routed.id else []
+        case TaskReleased():
+            return [_released(event, names)]
+        case TaskStarted():
+            return [_started(event, expected.get(event.attempt), names)]
+        case AttemptFailed():
+            return [_attempt_failed(event, names)]
+        case TaskCompleted():
+            return _completed(event, expected.get(event.attempt), names)
+        case TaskFailed():
+            return [f"Failed after {_times(event.attempts)}: {_FAILURES[event.failure]}{_detail(event.detail)}."]
+        case TaskCancelled():
+            return [f"Cancelled{_detail(event.reason)}."]
+        case TaskDead():
+            why = ", ".join(_FAILURES[failure] for failure in event.failures)
+            return [f"Given up after {_times(event.attempts)}{_detail(why)}{_detail(event.detail)}."]
+        case _:
+            return []
+
+
+def _submitted(event: TaskSubmitted) -> str:
+    domain = event.domain
+    sure = "" if domain.confidence is None else f", confidence {domain.confidence:.2f}"
+    language = _LANGUAGES.get(event.language or "", "")
+    wants = [
+        f"{name} {value}"
+        for name, value in (
+            ("model", event.wants.model),
+            ("worker", event.wants.worker),
+            ("capability", event.wants.capability),
+            ("context", event.wants.context),
+        )
+        if value is not None
+    ]
+    asked = f" The client insists on {', '.join(wants)}." if wants else " The client left model and machine open."
+    kind = " ".join(filter(None, (f"{event.kind} task, domain {domain.label}", f"({domain.method}{sure})", language)))
+    return f"A {kind}, about {event.sizes.prompt_tokens} prompt tokens, {event.urgency}.{asked}"
+
+
+def _decided(status: TaskStatus, routed: TaskRouted | None, names: Names) -> list[str]:
+    if routed is not None:
+        return decision_words(routed, names)
+    return ["The decision is not known here."] if status.state != "waiting" else ["The model is not chosen yet."]
+
+
+def _released(event: TaskReleased, names: Names) -> str:
+    waited = "" if event.waited_s is None else f" after {seconds(event.waited_s)} in the queue"
+    to = "the whole group" if event.lane == "any" else f"{names.get(event.lane, event.lane)} alone"
+    worker = event.expected_worker
+    likely = f", expecting {names.get(worker, worker)}" if worker is not None and event.lane == "any" else ""
+    changed = f" The model is {event.model}: {event.reason}." if event.reason else ""
+    passed = f" {event.bypasses} later tasks went first." if event.bypasses else ""
+    return f"Attempt {event.attempt} was released{waited} to {to}{likely}.{changed}{passed}"
+
+
+def _started(event: TaskStarted, released: TaskReleased | None, names: Names) -> str:
+    who = names.get(event.worker, event.worker)
+    together = "" if event.concurrency <= 1 else f", {event.concurrency} at a time"
+    expected = released.expected_worker if released is not None else None
+    if expected is not None and expected != event.worker:
+        other = names.get(expected, expected)
+        return f"Attempt {event.attempt} ran on {who}{together}, not on {other} as expected: {who} took it from the group first."
+    return f"Attempt {event.attempt} ran on {who}{together}."
+
+
+def _attempt_failed(event: AttemptFailed, names: Names) -> str:
+    where = "" if event.worker is None else f" on {names.get(event.worker, event.worker)}"
+    after = f" after {event.tokens} tokens" if event.tokens else ""
+    again = "it may be tried again" if event.retryable else "it is not tried again"
+    return f"Attempt {event.attempt} failed{where}{after}: {_FAILURES[event.failure]}{_detail(event.detail)}; {again}."
+
+
+def _completed(event: TaskCompleted, released: TaskReleased | None, names: Names) -> list[str]:
+    times = event.times
+    parts = [
+        f"{name} {seconds(value)}"
+        for name, value in (
+            ("queue", times.queue_s),
+            ("load", times.load_s),
+            ("prefill", times.prefill_s),
+            ("decode", times.decode_s),
+        )
+        if value is not None
+    ]
+    tokens = "an unknown number of" if event.tokens.output is None else str(event.tokens.output)
+    total = "an unknown time" if times.total_s is None else seconds(times.total_s)
+    split = f" ({', '.join(parts)})" if parts else ""
+    who = names.get(event.worker, event.worker)
+    words = [f"{event.model} on {who} answered with {tokens} tokens in {total}{split}.{_OUTCOMES[event.outcome]}"]
+    predicted = released.predicted.total_s if released is not None else None
+    if predicted is not None and times.total_s is not None:
+        words.append(f"Predicted were {seconds(predicted)}, {seconds(times.total_s)} it took.")
+    return words
+
+
+def _now(status: TaskStatus, names: Names) -> list[str]:
+    """What no event says: where a task that has not ended stands."""
+    if status.state == "waiting":
+        place = "" if status.position is None else f" Position {status.position}."
+        eta = "" if status.eta_s is None else f" About {seconds(status.eta_s)} to go."
+        return [f"{hold_words(status.reason or 'routing')}{place}{eta}"]
+    worker = status.worker or status.expected_worker
+    where = "" if worker is None else f" on {names.get(worker, worker)}"
+    if status.state == "released":
+        return [f"Released, not started yet{where}."]
+    return [f"Runs{where}."] if status.state == "running" else []
+
+
+def _times(attempts: int) -> str:
+    return "one attempt" if attempts == 1 else f"{attempts} attempts"
+
+
+def _detail(detail: str) -> str:
+    return f" ({detail.rstrip('.')})" if detail else ""

@@ -1,0 +1,151 @@
+"""One decision: from a task, the fleet and the statistics to candidates, removals and a choice.
+
+Answers "which model, and probably which worker, should answer?". Everything that the answer depended on is in the result, so
+that it can be computed again from the log. A task's worker is settled only when it starts; this is the provisional choice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from schemas.errors import UnknownModel
+from schemas.events import Candidate, Choice, Policy, Removal, TaskRouted, WorkerInput
+from schemas.statistics import UNKNOWN_WAIT_S, Statistics, factor
+from services.router.fleet import Fleet, WorkerView
+from services.router.nearest import known_models, nearest, resolve_model
+from services.router.policy.filters import Pair, keep, pairs_of
+from services.router.policy.picker import order
+from services.router.policy.request import RouteRequest
+from services.router.policy.scorer import score
+
+POLICY = "least_completion"
+# 32 candidates with all their parts are about 25 KiB of the 64 that an event may have; removals are short.
+RECORDED_CANDIDATES = 32
+RECORDED_REMOVALS = 64
+
+
+class Decision(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything ``task.routed`` says, but for who says it and when."""
+
+    policy: Policy
+    position: int
+    inputs: tuple[WorkerInput, ...] = ()
+    candidates: tuple[Candidate, ...] = ()
+    omitted: int = 0
+    removed: tuple[Removal, ...] = ()
+    choice: Choice | None = None
+    seed: int = 0
+
+    def routed(self, task: str, *, id: str, at: float, by: str, epoch: int, cause: str | None = None) -> TaskRouted:
+        return TaskRouted(id=id, at=at, by=by, cause=cause, task=task, epoch=epoch, **msgspec.structs.asdict(self))
+
+
+def decide(
+    request: RouteRequest, fleet: Fleet, stats: Statistics, *, seed: int, now_us: int, slider: float
+) -> Decision:
+    """The decision on ``request``; ``request.slider`` goes before ``slider``. ``now_us`` only makes the ages of numbers.
+
+    Raises UnknownModel, with the nearest names, where nobody holds the model asked for, heard lately or not.
+    """
+    slider = slider if request.slider is None else request.slider
+    pairs = _pairs(request, fleet)
+    kept, removed = keep(pairs, request)
+    ordered = order((score(pair, request, stats, slider=slider, now_us=now_us) for pair in kept), seed)
+    recorded = tuple(ordered[:RECORDED_CANDIDATES])
+    return Decision(
+        policy=Policy(
+            name=POLICY,
+            weights={"slider": slider, "others_factor_least": factor(None), "unknown_wait_s": UNKNOWN_WAIT_S},
+        ),
+        position=stats.position,
+        inputs=tuple(worker_input(fleet.workers[name]) for name in sorted({c.worker for c in recorded})),
+        candidates=recorded,
+        omitted=len(ordered) - len(recorded),
+        removed=_removals(request, fleet, removed),
+        choice=_choice(ordered, fleet),
+        seed=seed,
+    )
+
+
+def rank_workers(
+    model: str, request: RouteRequest, fleet: Fleet, stats: Statistics, *, seed: int, now_us: int, slider: float
+) -> tuple[Candidate, ...]:
+    """The holders of one model that may serve the task, best first, by the same rules; empty where there is none."""
+    slider = slider if request.slider is None else request.slider
+    kept, _ = keep(pairs_of(model, fleet.holders(model)), request)
+    return tuple(order((score(pair, request, stats, slider=slider, now_us=now_us) for pair in kept), seed))
+
+
+def _pairs(request: RouteRequest, fleet: Fleet) -> list[Pair]:
+    asked = request.wants.model
+    if asked is None:
+        return [pair for model in fleet.models() for pair in pairs_of(model, fleet.holders(model))]
+    model = resolve_model(fleet, asked)
+    if model is None:
+        raise UnknownModel(asked, nearest(asked, known_models(fleet)))
+    return pairs_of(model, fleet.holders(model))
+
+
+def worker_input(worker: WorkerView) -> WorkerInput:
+    """What a decision knew about a worker, as the log keeps it."""
+    return WorkerInput(
+        worker=worker.id,
+        free=worker.free,
+        slots=worker.slots,
+        running=worker.running,
+        waiting_s=worker.wait_s,
+        others_use=worker.others_use,
+        others_reason=worker.others_reason,
+        resident=None if worker.resident is None else tuple(sorted(worker.resident)),
+        credit_age_s=worker.credit_age_s,
+    )
+
+
+def _removals(request: RouteRequest, fleet: Fleet, removed: Sequence[tuple[Pair, str]]) -> tuple[Removal, ...]:
+    """The removed pairs, and those who do not hold the model asked for or are not there at all."""
+    found = [Removal(model=pair.model, worker=pair.worker.id, reason=reason) for pair, reason in removed]
+    asked, worker = request.wants.model, request.wants.worker
+    if asked is not None and (model := resolve_model(fleet, asked)) is not None:
+        found += [
+            Removal(model=model, worker=view.id, reason="model: does not hold it")
+            for view in fleet.workers.values()
+            if model not in view.models
+        ]
+    if worker is not None and not any(worker in (view.id, view.name) for view in fleet.workers.values()):
+        close = ", ".join(nearest(worker, (view.name for view in fleet.workers.values())))
+        reason = f"worker: nobody is called {worker}; nearest: {close or 'the fleet is empty'}"
+        found.insert(0, Removal(model=asked or "*", worker=None, reason=reason))
+    found.sort(key=lambda r: (r.worker is not None, r.model, r.worker or ""))
+    if len(found) > RECORDED_REMOVALS:
+        rest = len(found) - RECORDED_REMOVALS + 1
+        found[RECORDED_REMOVALS - 1 :] = [Removal(model="*", worker=None, reason=f"and {rest} more pairs")]
+    return tuple(found)
+
+
+def _choice(ordered: Sequence[Candidate], fleet: Fleet) -> Choice | None:
+    if not ordered:
+        return None
+    best = ordered[0]
+    return Choice(model=best.model, worker=best.worker, reason=_reason(best, ordered[1:], fleet))
+
+
+def _reason(best: Candidate, others: Sequence[Candidate], fleet: Fleet) -> str:
+    """One line for a header: why the first is first."""
+    if not fleet.workers[best.worker].alive:
+        return f"nobody who could answer was heard lately; waits for {fleet.workers[best.worker].name}"
+    total = best.predicted.total_s or 0.0
+    if not others:
+        return f"the only one that can answer; {total:.1f} s predicted"
+    second = others[0]
+    name = fleet.workers[second.worker].name
+    rival = name if second.model == best.model else f"{second.model} on {name}"
+    if best.fresh and not second.fresh:
+        return f"{total:.1f} s predicted; the load of {rival} is unknown"
+    if second.cost_s == best.cost_s:
+        return f"{total:.1f} s predicted, the same as {rival}; drawn by lot"
+    more = second.cost_s - best.cost_s
+    if second.model == best.model:
+        return f"{total:.1f} s predicted, the least; {rival} would cost {more:.1f} s more"
+    return f"{total:.1f} s predicted at quality {best.quality.value:.2f}, the least cost; {rival} would cost {more:.1f} s more"

@@ -1,0 +1,140 @@
+"""Which (model, worker) pairs cannot answer a task, each with its reason.
+
+Answers "who is out, and why?". A hard filter's word is final. A soft one is a preference: it removes nobody where it would
+remove everybody, so a stale or sleeping fleet makes a task wait and never makes its model unknown (case 24). A filter looks
+at one pair only, so no pair's fate depends on how good another is. Reasons are ``code: words``.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+
+import msgspec
+
+from schemas.events import ModelInfo
+from services.router.fleet import WorkerView
+from services.router.policy.request import RouteRequest
+
+EMBEDDING = "embedding"
+# The prompt's size is an estimate from characters, but none is wrong by more than a factor of two.
+_ESTIMATE_ERROR = 2
+
+
+class Pair(msgspec.Struct, frozen=True):
+    """A worker and a model that it holds. ``digest`` is the one in force for that model on that kind of backend."""
+
+    model: str
+    worker: WorkerView
+    info: ModelInfo
+    digest: str | None = None
+
+
+Filter = Callable[[Pair, RouteRequest], str | None]
+
+
+def pairs_of(model: str, holders: Iterable[WorkerView]) -> list[Pair]:
+    """All pairs of one model, with the digest that most of its holders have (of equals, the smaller).
+
+    Digests can be compared between backends of one kind only: Ollama's is a manifest's, llama.cpp has none."""
+    workers = sorted(holders, key=lambda worker: worker.id)
+    votes: dict[str, Counter[str]] = {}
+    for worker in workers:
+        digest = worker.models[model].digest
+        if digest is not None:
+            votes.setdefault(worker.backend, Counter())[digest] += 1
+    in_force = {kind: min(counts, key=lambda d: (-counts[d], d)) for kind, counts in votes.items()}
+    return [Pair(model, worker, worker.models[model], in_force.get(worker.backend)) for worker in workers]
+
+
+def does_what_is_asked(pair: Pair, request: RouteRequest) -> str | None:
+    """Embeddings come from embedding models only, and those answer nothing else."""
+    info = pair.info
+    embeds = info.capability == EMBEDDING or EMBEDDING in info.capabilities
+    if request.kind == EMBEDDING:
+        return None if embeds else f"kind: {pair.model} makes no embeddings"
+    only_embeds = info.capability == EMBEDDING or set(info.capabilities) == {EMBEDDING}
+    return f"kind: {pair.model} makes embeddings only" if only_embeds else None
+
+
+def has_capability(pair: Pair, request: RouteRequest) -> str | None:
+    """The worker supports what the model needs, and one of the two offers what the client asked for."""
+    needs, supports = pair.info.capability, pair.worker.supports
+    if needs != EMBEDDING and needs not in supports:
+        return f"capability: needs {needs}, has {', '.join(supports) or 'none'}"
+    asked = request.wants.capability
+    if asked is not None and asked not in (*supports, *pair.info.capabilities, needs):
+        return f"capability: {asked} was asked for, has {', '.join((*supports, *pair.info.capabilities)) or 'none'}"
+    return None
+
+
+def is_the_worker_asked_for(pair: Pair, request: RouteRequest) -> str | None:
+    asked = request.wants.worker
+    if asked is None or asked in (pair.worker.id, pair.worker.name):
+        return None
+    return f"worker: the client asked for {asked}"
+
+
+def has_the_context(pair: Pair, request: RouteRequest) -> str | None:
+    """A context asked for is exact; an estimated one removes only what no estimate can be wrong about. Unknown passes."""
+    context = pair.info.context
+    if context is None:
+        return None
+    asked = request.wants.context
+    if asked is not None and asked > context:
+        return f"context: {asked} tokens were asked for, has {context}"
+    if request.prompt_tokens > _ESTIMATE_ERROR * context:
+        return f"context: the prompt has about {request.prompt_tokens} tokens, has {context}"
+    return None
+
+
+def has_the_digest(pair: Pair, request: RouteRequest) -> str | None:
+    """Another digest under the same name is another model; only a client that names the worker gets it."""
+    digest = pair.info.digest
+    if digest is None or pair.digest is None or digest == pair.digest or request.wants.worker is not None:
+        return None
+    return f"digest: holds {_short(digest)} under this name, most holders have {_short(pair.digest)}"
+
+
+def is_not_leaving(pair: Pair, request: RouteRequest) -> str | None:
+    return "draining: takes no new work" if pair.worker.draining else None
+
+
+def is_heard(pair: Pair, request: RouteRequest) -> str | None:
+    return None if pair.worker.alive else "silent: was not heard lately"
+
+
+def has_room_for_the_answer(pair: Pair, request: RouteRequest) -> str | None:
+    context = pair.info.context
+    need = request.prompt_tokens + (request.max_tokens or 0)
+    if context is None or need <= context:
+        return None
+    return f"room: prompt and answer may need {need} tokens, has {context}"
+
+
+HARD: tuple[Filter, ...] = (
+    is_the_worker_asked_for,
+    does_what_is_asked,
+    has_capability,
+    has_the_context,
+    has_the_digest,
+)
+SOFT: tuple[Filter, ...] = (is_not_leaving, is_heard, has_room_for_the_answer)
+
+
+def keep(pairs: Sequence[Pair], request: RouteRequest) -> tuple[list[Pair], list[tuple[Pair, str]]]:
+    """The pairs that may answer, and the removed ones each with its first reason."""
+    removed: list[tuple[Pair, str]] = []
+    kept = list(pairs)
+    for is_hard, filters in ((True, HARD), (False, SOFT)):
+        for filter_ in filters:
+            reasons = [(pair, filter_(pair, request)) for pair in kept]
+            passed = [pair for pair, reason in reasons if reason is None]
+            if passed or is_hard:
+                removed += [(pair, reason) for pair, reason in reasons if reason is not None]
+                kept = passed
+    return kept, removed
+
+
+def _short(digest: str) -> str:
+    return digest.removeprefix("sha256:")[:12]

@@ -1,0 +1,32 @@
+"""What a decision needs to know about a task: sizes and wishes, never its text."""
+
+from __future__ import annotations
+
+import msgspec
+
+from schemas.events import Kind, TaskSubmitted, Urgency, Wants
+
+
+class RouteRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """One task to route. ``slider`` None takes the router's. ``prompt_tokens`` is an estimate."""
+
+    domain: str = "unknown"
+    prompt_tokens: int
+    max_tokens: int | None = None
+    wants: Wants = Wants()
+    kind: Kind = "chat"
+    urgency: Urgency = "interactive"
+    slider: float | None = None
+
+
+def request_of(submitted: TaskSubmitted) -> RouteRequest:
+    """The request as the log has it, so that a restarted router decides about the same thing."""
+    return RouteRequest(
+        domain=submitted.domain.label,
+        prompt_tokens=submitted.sizes.prompt_tokens,
+        max_tokens=submitted.options.max_tokens,
+        wants=submitted.wants,
+        kind=submitted.kind,
+        urgency=submitted.urgency,
+        slider=submitted.options.slider,
+    )
