@@ -1,0 +1,139 @@
+"""One prompt from the command line: submit, stream the answer, say who gave it.
+
+Answers "what does the fleet say to this?". The answer alone goes to stdout; who answers, why it waits and how fast it was go to
+stderr, so that a pipe gets only text.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from typing import Any
+
+import msgspec
+from rich.console import Console
+
+from services.cli import numbers
+from services.cli.client import RouterClient, task_path
+from services.cli.exits import CommandFailed, Exit
+from services.cli.output import err, out
+
+Json = dict[str, Any]
+ENDS_WELL = "completed"
+
+
+class Narrator:
+    """Shows a task's updates as they come: text to ``text``, everything about it to ``remarks``."""
+
+    def __init__(self, text: Console = out, remarks: Console = err, *, quiet: bool = False) -> None:
+        self._text = text
+        self._remarks = remarks
+        self._quiet = quiet
+        self._last_remark = ""
+        self._mid_line = False
+        self._thinking = False
+
+    def status(self, status: Json, names: dict[str, str]) -> None:
+        """Waiting with its place and reason, then where it runs; each said once."""
+        machine = names.get(str(status.get("worker")), status.get("worker"))
+        if status["state"] == "waiting" and (status.get("reason") or status.get("position")):
+            place = f"place {status['position']}: " if status.get("position") else ""
+            self._remark(f"waiting, {place}{status.get('reason') or 'no machine is free'}")
+        elif status["state"] == "running":
+            self._remark(f"{status.get('model')} on {machine}")
+
+    def token(self, token: Json) -> None:
+        """Thinking goes to stderr: it is not the answer."""
+        if token.get("thinking") and not self._quiet:
+            self._remarks.print(token["thinking"], end="", style="dim italic", markup=False, soft_wrap=True)
+            self._thinking = True
+        if text := token.get("text"):
+            if self._thinking:
+                self._remarks.print()
+                self._thinking = False
+            self._mid_line = not text.endswith("\n")
+            if not self._quiet:
+                self._text.print(text, end="", markup=False, soft_wrap=True)
+
+    def restart(self, restart: Json) -> None:
+        self.end_line()
+        self._remark(f"starting over on another machine: {restart['reason']}")
+
+    def end_line(self) -> None:
+        if self._mid_line and not self._quiet:
+            self._text.print()
+        self._mid_line = False
+
+    def _remark(self, words: str) -> None:
+        if words != self._last_remark and not self._quiet:
+            self._remarks.print(words, style="dim", markup=False, soft_wrap=True)
+        self._last_remark = words
+
+
+async def ask(client: RouterClient, request: Json, narrator: Narrator) -> Json:
+    """The ``end`` update of the task: status, worker_name, answer. Interrupted, it cancels the task before it leaves."""
+    submitted = await client.post("/route", request)
+    task = submitted["task"]
+    try:
+        return await follow(client, task, narrator)
+    except asyncio.CancelledError:
+        with suppress(CommandFailed):
+            await client.delete(task_path(task))
+        raise
+
+
+async def follow(client: RouterClient, task: str, narrator: Narrator) -> Json:
+    """Raises CommandFailed when the stream ends before the task does."""
+    names = await machine_names(client)
+    async for event in client.events(task_path(task, "stream")):
+        data = msgspec.json.decode(event.data)
+        match event.name:
+            case "status":
+                narrator.status(data, names)
+            case "token":
+                narrator.token(data)
+            case "restart":
+                narrator.restart(data)
+            case "end":
+                narrator.end_line()
+                return dict(data)
+    narrator.end_line()
+    raise CommandFailed(
+        f"the router closed the stream before task {task} ended",
+        hint=f"the task goes on: `headrace explain {task}`",
+        code=Exit.UNREACHABLE,
+    )
+
+
+async def machine_names(client: RouterClient) -> dict[str, str]:
+    """id -> name of every machine the router knows."""
+    return {worker["id"]: worker["name"] for worker in (await client.get("/workers"))["workers"]}
+
+
+def summary(end: Json) -> str:
+    """``smollm2:135m on fast: 32 tokens in 0.51 s, 63.2 tok/s (first after 38 ms)``."""
+    status = end["status"]
+    tokens, times = status.get("tokens") or {}, status.get("times") or {}
+    told = f"{status.get('model')} on {end.get('worker_name') or status.get('worker')}"
+    output, decode_s = tokens.get("output"), times.get("decode_s")
+    told += f": {output} tokens" if output is not None else ": an unknown number of tokens"
+    if times.get("total_s") is not None:
+        told += f" in {numbers.seconds(times['total_s'])}"
+    if output and decode_s:
+        told += f", {numbers.rate(output / decode_s)}"
+    if times.get("first_token_s") is not None:
+        told += f" (first after {numbers.seconds(times['first_token_s'])})"
+    return told
+
+
+def check_end(end: Json) -> None:
+    """Raises CommandFailed for every end that is not an answer."""
+    status = end["status"]
+    if status["state"] != ENDS_WELL:
+        why = (
+            ": ".join(str(part) for part in (status.get("failure"), status.get("detail")) if part)
+            or "no reason was given"
+        )
+        raise CommandFailed(f"the task {status['state']}: {why}", hint=f"`headrace explain {status['task']}`")
+    if status.get("outcome") not in ("ok", "truncated"):
+        raise CommandFailed(f"the answer is {status.get('outcome')}", hint=f"`headrace explain {status['task']}`")

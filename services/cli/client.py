@@ -1,0 +1,130 @@
+"""The router's HTTP, as the command line uses it (docs/http.md).
+
+Answers "what does the router say?". Turns every failure into a CommandFailed with the way out; never retries on its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Any, NoReturn
+from urllib.parse import quote
+
+import httpx
+
+from services.cli.exits import CommandFailed, Exit
+from services.cli.sse import EventParser, ServerEvent
+
+DEFAULT_ROUTER = "http://127.0.0.1:8420"
+ANSWER_S = 30.0
+"""Everything but a stream is answered from memory, or by the projector within a few seconds."""
+CONNECT_S = 5.0
+SILENCE_S = 60.0
+"""A stream sends a keep-alive each 15 s; four missing ones are a dead line."""
+CODES = {404: Exit.NOT_FOUND, 429: Exit.BUSY, 400: Exit.USAGE}
+
+
+class RouterClient:
+    """One router, by its base URL: an async context manager."""
+
+    def __init__(self, url: str = DEFAULT_ROUTER, *, transport: httpx.AsyncBaseTransport | None = None) -> None:
+        self.url = url.rstrip("/")
+        self._http = httpx.AsyncClient(
+            base_url=self.url,
+            timeout=httpx.Timeout(ANSWER_S, connect=CONNECT_S),
+            headers={"x-headrace-client": "cli"},
+            transport=transport,
+            trust_env=False,
+        )
+
+    async def __aenter__(self) -> RouterClient:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._http.aclose()
+
+    async def get(self, path: str, **query: Any) -> Any:
+        """The JSON of a 200; ``None`` values in the query are left out."""
+        return await self._call("GET", path, params={key: value for key, value in query.items() if value is not None})
+
+    async def post(self, path: str, body: dict[str, Any]) -> Any:
+        return await self._call("POST", path, json=body)
+
+    async def delete(self, path: str) -> Any:
+        return await self._call("DELETE", path)
+
+    async def ready(self) -> dict[str, Any]:
+        """``/readyz`` whether it is ready (200) or not yet (503)."""
+        try:
+            answer = await self._http.get("/readyz")
+        except httpx.HTTPError as error:
+            self._unreachable(error)
+        if answer.status_code not in (200, 503):
+            self._refused(answer)
+        return dict(_json(answer))
+
+    async def events(self, path: str) -> AsyncIterator[ServerEvent]:
+        """A stream's events until it closes."""
+        parser = EventParser()
+        timeout = httpx.Timeout(SILENCE_S, connect=CONNECT_S)
+        try:
+            async with self._http.stream("GET", path, timeout=timeout) as answer:
+                if answer.status_code != 200:
+                    await answer.aread()
+                    self._refused(answer)
+                async for line in answer.aiter_lines():
+                    if (event := parser.line(line)) is not None:
+                        yield event
+        except httpx.HTTPError as error:
+            self._unreachable(error)
+
+    async def _call(self, method: str, path: str, **options: Any) -> Any:
+        try:
+            answer = await self._http.request(method, path, **options)
+        except httpx.HTTPError as error:
+            self._unreachable(error)
+        if not answer.is_success:
+            self._refused(answer)
+        return _json(answer)
+
+    def _unreachable(self, error: Exception) -> NoReturn:
+        raise CommandFailed(
+            f"no router answers at {self.url}: {str(error) or type(error).__name__}",
+            hint="start one with `headrace up`, or name another with --router URL or HEADRACE_ROUTER",
+            code=Exit.UNREACHABLE,
+        ) from error
+
+    def _refused(self, answer: httpx.Response) -> NoReturn:
+        body = _json(answer)
+        error = body.get("error") if isinstance(body, dict) else None
+        if not isinstance(error, dict):
+            raise CommandFailed(
+                f"{self.url} answered {answer.status_code} without Headrace's error form",
+                hint="is something else listening there? name the router with --router URL or HEADRACE_ROUTER",
+            )
+        raise CommandFailed(
+            str(error.get("message")),
+            hint=_hint(error),
+            code=CODES.get(answer.status_code, Exit.BUSY if error.get("code") == "busy" else Exit.FAILED),
+        )
+
+
+def task_path(task: str, *more: str) -> str:
+    return "/".join(("/task", quote(task, safe=""), *more))
+
+
+def _hint(error: dict[str, Any]) -> str | None:
+    match error.get("code"):
+        case "unknown_model":
+            return "`headrace fleet --models` lists what the fleet holds"
+        case "unknown_task":
+            return "`headrace queue` lists what waits and runs; older tasks are known while the projector runs"
+        case "busy" | "not_stored" if error.get("retry_after_s"):
+            return f"try again in {error['retry_after_s']:g} s; `headrace queue` shows what is before you"
+    return None
+
+
+def _json(answer: httpx.Response) -> Any:
+    try:
+        return answer.json()
+    except ValueError:
+        return {}

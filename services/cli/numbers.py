@@ -1,0 +1,69 @@
+"""Numbers as people read them, with the unknown said aloud.
+
+Answers "how is this value written?". Pure. ``None`` is never shown as 0: it reads "unknown", with its reason where there is one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+
+UNKNOWN = "unknown"
+
+
+def known(value: float | None, write: Callable[[float], str], reason: str | None = None) -> str:
+    """``write(value)``, or "unknown (reason)"."""
+    if value is not None:
+        return write(value)
+    return f"{UNKNOWN} ({reason})" if reason else UNKNOWN
+
+
+def seconds(value: float) -> str:
+    """0.0042 -> "4.2 ms", 1.3 -> "1.30 s", 95 -> "1 min 35 s", 7400 -> "2 h 3 min", 200000 -> "2 d 7 h"."""
+    if value < 0:
+        return f"-{seconds(-value)}"
+    if value < 0.1:
+        return f"{_digits(value * 1000)} ms"
+    if value < 60:
+        return f"{_digits(value)} s"
+    minutes, rest = divmod(round(value), 60)
+    if minutes < 60:
+        return f"{minutes} min {rest} s"
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours} h {minutes} min" if hours < 48 else f"{hours // 24} d {hours % 24} h"
+
+
+def rate(value: float) -> str:
+    return f"{_digits(value)} tok/s"
+
+
+def share(value: float) -> str:
+    return f"{value:.0%}".replace("%", " %")
+
+
+def size(value: float) -> str:
+    """Bytes in decimal units, as disks and model cards count them."""
+    for unit in ("B", "kB", "MB", "GB"):
+        if abs(value) < 1000:
+            return f"{_digits(value) if unit != 'B' else round(value)} {unit}"
+        value /= 1000
+    return f"{_digits(value)} TB"
+
+
+def count(value: float) -> str:
+    return f"{round(value):,}".replace(",", "\u202f") if abs(value) >= 10_000 else str(round(value))
+
+
+def ago(value: float) -> str:
+    return "now" if value < 1 else f"{seconds(round(value))} ago"
+
+
+def clock(unix: float) -> str:
+    """A producer's time of day in UTC; for display only."""
+    return datetime.fromtimestamp(unix, UTC).strftime("%H:%M:%S")
+
+
+def _digits(value: float) -> str:
+    """Three significant digits, without an exponent."""
+    size = abs(value)
+    return f"{value:.2f}" if size < 10 else f"{value:.1f}" if size < 100 else f"{value:.0f}"

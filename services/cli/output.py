@@ -1,0 +1,46 @@
+"""Where output goes: results to stdout, remarks to stderr, JSON when asked.
+
+Answers "what does a pipe get?". With ``--json`` stdout carries JSON and nothing else.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+from rich.console import Console, RenderableType
+from rich.text import Text
+
+from services.cli.exits import CommandFailed
+
+out = Console(highlight=False, soft_wrap=False)
+err = Console(stderr=True, highlight=False)
+
+
+def emit(value: Any, render: Callable[[Any], RenderableType], *, as_json: bool) -> None:
+    """One result, as JSON (indented on a terminal, one line in a pipe) or as people read it."""
+    if as_json:
+        emit_json(value)
+    else:
+        out.print(render(value))
+
+
+def emit_json(value: Any) -> None:
+    text = msgspec.json.encode(value)
+    if sys.stdout.isatty():
+        text = msgspec.json.format(text, indent=2)
+    sys.stdout.write(text.decode() + "\n")
+    sys.stdout.flush()
+
+
+def complain(error: Exception, *, as_json: bool = False) -> None:
+    """One line of what happened, one of what to do, on stderr; as JSON where the command was asked for that."""
+    hint = error.hint if isinstance(error, CommandFailed) else None
+    if as_json:
+        sys.stderr.write(msgspec.json.encode({"error": {"message": str(error), "hint": hint}}).decode() + "\n")
+        return
+    err.print(Text.assemble(("headrace: ", "bold red"), str(error)), soft_wrap=True)
+    if hint:
+        err.print(Text(f"  {hint}", style="dim"), soft_wrap=True)

@@ -1,0 +1,126 @@
+"""The processes of one Headrace on one machine, as values: what runs each, with which settings, and when it is ready.
+
+Answers "how is a router, a projector, a worker started here?". Starts nothing itself.
+"""
+
+from __future__ import annotations
+
+import re
+import socket
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+from urllib.parse import urlsplit
+
+from services.cli.client import RouterClient
+from services.cli.exits import CommandFailed
+from services.cli.supervision import Part
+
+WORKER_DRAIN_S = 30.0
+"""A running answer may be finished; a worker that drains longer than its own drain time is killed."""
+SERVICE_DRAIN_S = 10.0
+WORKERS_STOP, SERVICES_STOP = 0, 1
+
+
+Json = dict[str, Any]
+
+
+class BackendAt(NamedTuple):
+    """A model server that gets a worker. ``name`` is the machine's name as people see it, ``folder`` where its worker keeps its
+    identity: by default one per URL, so that the same server is the same machine after a restart."""
+
+    name: str
+    url: str
+    folder: str | None = None
+
+
+class Surroundings(NamedTuple):
+    """What every part of one Headrace shares."""
+
+    data: Path
+    nats_url: str
+    router_url: str
+    config: Path | None = None
+
+    def arguments(self, data: Path) -> tuple[str, ...]:
+        config = ("--config", str(self.config)) if self.config else ()
+        return (*config, "--data", str(data), "--server", self.nats_url)
+
+    def log(self, name: str) -> Path:
+        return self.data / "logs" / f"{name}.log"
+
+
+def router_part(around: Surroundings) -> Part:
+    address = urlsplit(around.router_url)
+
+    async def ready() -> str | None:
+        readiness = await _quietly(lambda client: client.ready(), around.router_url)
+        return around.router_url if readiness.get("ready") else None
+
+    return Part(
+        name="router",
+        module="services.router",
+        arguments=around.arguments(around.data),
+        environment={"HEADRACE_ROUTER_HOST": str(address.hostname), "HEADRACE_ROUTER_PORT": str(address.port)},
+        log=around.log("router"),
+        drain_s=SERVICE_DRAIN_S,
+        stop_order=SERVICES_STOP,
+        ready=ready,
+    )
+
+
+def projector_part(around: Surroundings, ready: Callable[[], Awaitable[str | None]]) -> Part:
+    return Part(
+        name="projector",
+        module="services.projector",
+        arguments=around.arguments(around.data),
+        log=around.log("projector"),
+        drain_s=SERVICE_DRAIN_S,
+        stop_order=SERVICES_STOP,
+        ready=ready,
+    )
+
+
+def worker_part(around: Surroundings, backend: BackendAt) -> Part:
+    folder = around.data / "workers" / slug(backend.folder or backend.url)
+
+    async def ready() -> str | None:
+        body = await _quietly(lambda client: client.get("/workers"), around.router_url)
+        mine = [worker for worker in body.get("workers", ()) if worker["name"] == backend.name]
+        if not mine or mine[0]["state"] == "silent":
+            return None
+        models = ", ".join(mine[0]["models"]) or "no model yet"
+        return f"{mine[0]['backend']} at {backend.url}, {models}"
+
+    return Part(
+        name=f"worker {backend.name}",
+        module="services.worker",
+        arguments=around.arguments(folder),
+        environment={"HEADRACE_WORKER_NAME": backend.name, "HEADRACE_WORKER_BACKEND": backend.url},
+        log=around.log(f"worker-{slug(backend.name)}"),
+        drain_s=WORKER_DRAIN_S + 5,
+        stop_order=WORKERS_STOP,
+        ready=ready,
+    )
+
+
+def slug(name: str) -> str:
+    """A name or a URL as a file name; letters of any script stay."""
+    return re.sub(r"[^\w.-]+", "-", name.partition("://")[2] or name).strip("-.") or "worker"
+
+
+def name_of(url: str, kind: str | None = None) -> str:
+    """What a machine is called when nobody named it: its host, this one's for a loopback address, and what runs there."""
+    address = urlsplit(url)
+    is_local = address.hostname in ("127.0.0.1", "localhost", "::1")
+    host = socket.gethostname().partition(".")[0] if is_local else str(address.hostname)
+    return "-".join(str(part) for part in (host, kind or address.port) if part)
+
+
+async def _quietly(ask: Callable[[RouterClient], Awaitable[Json]], url: str) -> Json:
+    """Empty while the router does not answer: for questions that are repeated until it does."""
+    async with RouterClient(url) as client:
+        try:
+            return await ask(client)
+        except CommandFailed:
+            return {}

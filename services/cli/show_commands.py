@@ -1,0 +1,171 @@
+"""The commands that ask a running router: ask, fleet, stats, explain, preview, queue, doctor.
+
+Answers "what do I type?". Each gathers through ``client`` and shows through ``tables`` or ``decisions``; none holds a rule.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Callable, Coroutine
+from pathlib import Path
+from typing import Annotated, Any, TypeVar
+
+import typer
+from rich.console import RenderableType
+
+from services.cli import decisions, doctor, findings, tables
+from services.cli.ask import Narrator, check_end, machine_names, summary
+from services.cli.ask import ask as ask_router
+from services.cli.client import DEFAULT_ROUTER, RouterClient
+from services.cli.exits import CommandFailed, Exit
+from services.cli.output import emit, emit_json, err
+from services.cli.places import default_data
+
+T = TypeVar("T")
+Router = Annotated[str, typer.Option("--router", envvar="HEADRACE_ROUTER", metavar="URL", help="The router to ask.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
+Model = Annotated[str | None, typer.Option("--model", "-m", help="Fix the model; left out, the router chooses.")]
+Worker = Annotated[str | None, typer.Option("--worker", "-w", help="Fix the machine, by name or id.")]
+DomainOf = Annotated[
+    str | None, typer.Option("--domain", "-d", help="Say what it is about instead of letting it be guessed.")
+]
+MaxTokens = Annotated[int | None, typer.Option("--max-tokens", min=1, help="The longest answer to make.")]
+Prompt = Annotated[list[str] | None, typer.Argument(help="The prompt; left out or `-`, it is read from stdin.")]
+
+
+def ask(
+    prompt: Prompt = None,
+    model: Model = None,
+    worker: Worker = None,
+    domain: DomainOf = None,
+    max_tokens: MaxTokens = None,
+    explain: Annotated[
+        bool, typer.Option("--explain", help="Afterwards, say why this model and this machine.")
+    ] = False,
+    router: Router = DEFAULT_ROUTER,
+    json: AsJson = False,
+) -> None:
+    """Ask the fleet; the answer streams to stdout."""
+    constraints = {"worker": worker, "domain": domain, "max_tokens": max_tokens}
+    request = {
+        "prompt": _prompt(prompt),
+        "model": model,
+        "constraints": {key: value for key, value in constraints.items() if value is not None},
+    }
+
+    async def work(client: RouterClient) -> None:
+        end = await ask_router(client, request, Narrator(quiet=json))
+        why = await client.get(f"/explain/{end['status']['task']}") if explain else None
+        if json:
+            emit_json(end | ({"explanation": why} if why else {}))
+        else:
+            err.print(summary(end), style="dim")
+            if why:
+                err.print(decisions.explanation(why, names=await machine_names(client)))
+        check_end(end)
+
+    _with_router(router, work)
+
+
+def fleet(
+    models: Annotated[
+        bool, typer.Option("--models", help="The models and who holds them, instead of the machines.")
+    ] = False,
+    router: Router = DEFAULT_ROUTER,
+    json: AsJson = False,
+) -> None:
+    """Show the machines: free or busy, what they hold, what is not known of them."""
+    _show(router, "/models" if models else "/workers", tables.models if models else tables.fleet, as_json=json)
+
+
+def stats(
+    model: Model = None,
+    domain: DomainOf = None,
+    worker: Worker = None,
+    router: Router = DEFAULT_ROUTER,
+    json: AsJson = False,
+) -> None:
+    """Show the measured speed and quality per model, domain and machine."""
+    _show(router, "/stats", tables.stats, as_json=json, model=model, domain=domain, worker=worker)
+
+
+def explain(
+    task: Annotated[
+        str, typer.Argument(help="A task's id: `headrace ask`, `queue` and the header x-headrace-task show it.")
+    ],
+    events: Annotated[bool, typer.Option("--events", help="Also list the task's events.")] = False,
+    router: Router = DEFAULT_ROUTER,
+    json: AsJson = False,
+) -> None:
+    """Say in words and numbers why a task went where it went."""
+
+    async def work(client: RouterClient) -> None:
+        body = await client.get(f"/explain/{task}")
+        names = {} if json else await machine_names(client)
+        emit(body, lambda value: decisions.explanation(value, names=names, with_events=events), as_json=json)
+
+    _with_router(router, work)
+
+
+def preview(
+    prompt: Prompt = None,
+    model: Model = None,
+    worker: Worker = None,
+    domain: DomainOf = None,
+    max_tokens: MaxTokens = None,
+    router: Router = DEFAULT_ROUTER,
+    json: AsJson = False,
+) -> None:
+    """Show what the router would decide now, part by part; nothing is sent to a machine."""
+    query = {"prompt": _prompt(prompt), "model": model, "worker": worker, "domain": domain, "max_tokens": max_tokens}
+    _show(router, "/route/preview", decisions.preview, as_json=json, **query)
+
+
+def queue(router: Router = DEFAULT_ROUTER, json: AsJson = False) -> None:
+    """Show what waits, with its place and the reason, and what runs."""
+    _show(router, "/queue", tables.queue, as_json=json)
+
+
+def check(
+    data: Annotated[Path | None, typer.Option("--data", help="The data directory to look at.")] = None,
+    router: Router = DEFAULT_ROUTER,
+    json: AsJson = False,
+) -> None:
+    """Check each part and say what to do."""
+
+    async def work(client: RouterClient) -> None:
+        report = await doctor.examine(client, data or default_data())
+        emit([finding._asdict() for finding in report] if json else report, doctor.render, as_json=json)
+        if findings.failed(report):
+            raise typer.Exit(Exit.FAILED)
+
+    _with_router(router, work)
+
+
+def _show(router: str, path: str, render: Callable[[Any], RenderableType], *, as_json: bool, **query: Any) -> None:
+    async def work(client: RouterClient) -> None:
+        emit(await client.get(path, **query), render, as_json=as_json)
+
+    _with_router(router, work)
+
+
+def _with_router(url: str, work: Callable[[RouterClient], Coroutine[Any, Any, T]]) -> T:
+    async def run() -> T:
+        async with RouterClient(url) as client:
+            return await work(client)
+
+    return asyncio.run(run())
+
+
+def _prompt(words: list[str] | None) -> str:
+    if words and words != ["-"]:
+        return " ".join(words)
+    if words is None and sys.stdin.isatty():
+        raise CommandFailed(
+            "there is no prompt", hint='for example: headrace ask "What is a headrace?"', code=Exit.USAGE
+        )
+    text = sys.stdin.read()
+    if not text.strip():
+        raise CommandFailed("the prompt on stdin is empty", code=Exit.USAGE)
+    return text

@@ -1,0 +1,117 @@
+"""One whole Headrace on this machine: NATS, router, projector and a worker for each backend, as one thing that starts and stops.
+
+Answers "how do the parts come up together, and go down together?". Both ``up`` and the demo are this; nothing may run after it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import Iterable, Sequence
+from itertools import chain, repeat
+from pathlib import Path
+
+from schemas.errors import ServerError
+from services.cli.exits import CommandFailed
+from services.cli.parts import BackendAt, Surroundings, projector_part, router_part, worker_part
+from services.cli.supervision import BACKOFF_S, Child, Say, Supervisor
+from services.runtime.bus import Bus
+from services.runtime.provision import provision
+from services.runtime.server import EmbeddedServer, Sync
+
+
+class Stack:
+    """``async with Stack(data, backends=[…]) as stack: stack.router_url``. ``router_port`` 0 takes a free one."""
+
+    def __init__(
+        self,
+        data: Path,
+        *,
+        backends: Sequence[BackendAt] = (),
+        sync: Sync = "always",
+        router_port: int = 0,
+        nats_port: int = -1,
+        config: Path | None = None,
+        restart: bool = True,
+        say: Say = lambda _line: None,
+    ) -> None:
+        self.nats = EmbeddedServer(data, sync=sync, port=nats_port)
+        self.supervisor = Supervisor(say, restart=restart)
+        self.router_url = f"http://127.0.0.1:{router_port or free_port()}"
+        self._data = data
+        self._backends = backends
+        self._config = config
+        self._say = say
+        self._restart = restart
+        self._nats_watcher: asyncio.Task[None] | None = None
+
+    async def __aenter__(self) -> Stack:
+        try:
+            await self._start()
+        except BaseException:
+            await self.stop()
+            raise
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.stop()
+
+    @property
+    def nats_url(self) -> str:
+        return self.nats.url
+
+    def worker(self, name: str) -> Child:
+        return self.supervisor.children[f"worker {name}"]
+
+    async def join(self, backends: Iterable[BackendAt]) -> None:
+        """Put a worker beside each; returns when the router hears them."""
+        around = self._surroundings()
+        await self.supervisor.start([worker_part(around, backend) for backend in backends])
+
+    async def stop(self) -> None:
+        """Workers drain while the router still serves, then router and projector, then NATS."""
+        if self._nats_watcher is not None:
+            self._nats_watcher.cancel()
+        await self.supervisor.stop()
+        await self.nats.stop()
+
+    async def _start(self) -> None:
+        try:
+            await self.nats.start()
+        except ServerError as error:
+            raise CommandFailed(str(error)) from error
+        async with await Bus.connect(self.nats.url, name="up") as bus:
+            await provision(bus)
+        self._say(f"nats ready: {self.nats.url}, sync {self.nats.sync}")
+        if self._restart:
+            self._nats_watcher = asyncio.create_task(self._watch_nats())
+        around = self._surroundings()
+        parts = [router_part(around), projector_part(around, self._projector_ready)]
+        parts += [worker_part(around, backend) for backend in self._backends]
+        await self.supervisor.start(parts)
+
+    def _surroundings(self) -> Surroundings:
+        return Surroundings(self._data, self.nats.url, self.router_url, self._config)
+
+    async def _watch_nats(self) -> None:
+        """The parts wait for the server and repeat what it had not acknowledged; it only has to come back on its port."""
+        for wait_s in chain(BACKOFF_S, repeat(BACKOFF_S[-1])):
+            code = await self.nats.wait()
+            self._say(f"nats ended unexpectedly (exit status {code}); starting it again in {wait_s:g} s")
+            await asyncio.sleep(wait_s)
+            await self.nats.stop()
+            try:
+                await self.nats.start()
+                self._say("nats is back")
+            except ServerError as error:
+                self._say(str(error))
+
+    async def _projector_ready(self) -> str | None:
+        return ""
+
+
+def free_port() -> int:
+    """A port that nobody listens on now."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])

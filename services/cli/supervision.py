@@ -1,0 +1,191 @@
+"""Child processes that are started together, watched, restarted and stopped.
+
+Answers "is each part up, and who brings it back?". Knows nothing of NATS or HTTP: whether a part is ready is the part's own
+question. It must leave nothing running, however it ends.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from itertools import groupby
+from pathlib import Path
+
+from services.cli.exits import CommandFailed
+
+READY_POLL_S = 0.05
+READY_WITHIN_S = 90.0
+"""A model took up to 16 s to load on a busy machine; five times that is no longer slow but stuck."""
+BACKOFF_S = (0.5, 1.0, 2.0, 5.0, 15.0, 30.0)
+STEADY_S = 60.0
+"""A part that ran this long has recovered: its next crash starts at the first step of the backoff again."""
+TAIL_LINES = 8
+
+Say = Callable[[str], None]
+
+
+async def ready_at_once() -> str | None:
+    return ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Part:
+    """One process to run. ``ready`` answers None until it is, then a few words about it. ``module`` runs by ``child``.
+
+    Parts of a lower ``stop_order`` have ended before the next ones are asked to: a worker drains while its router still serves.
+    """
+
+    name: str
+    module: str
+    arguments: tuple[str, ...] = ()
+    environment: Mapping[str, str] = field(default_factory=dict)
+    log: Path
+    drain_s: float = 5.0
+    stop_order: int = 0
+    ready: Callable[[], Awaitable[str | None]] = ready_at_once
+
+    def command(self) -> list[str]:
+        return [sys.executable, "-m", "services.cli.child", str(os.getpid()), self.module, *self.arguments]
+
+
+class Child:
+    """A part's present process. ``process`` is None before its first start only."""
+
+    def __init__(self, part: Part) -> None:
+        self.part = part
+        self.process: asyncio.subprocess.Process | None = None
+        self.restarts = 0
+
+    @property
+    def pid(self) -> int:
+        if self.process is None:
+            raise CommandFailed(f"{self.part.name} was not started yet")
+        return self.process.pid
+
+    @property
+    def running(self) -> bool:
+        return self.process is not None and self.process.returncode is None
+
+    async def start(self) -> None:
+        """A session of its own: Ctrl-C in the terminal reaches only ``headrace``, which then stops the parts in order."""
+        self.part.log.parent.mkdir(parents=True, exist_ok=True)
+        with self.part.log.open("ab") as log:
+            self.process = await asyncio.create_subprocess_exec(
+                *self.part.command(),
+                stdin=asyncio.subprocess.DEVNULL,
+                stdout=log,
+                stderr=asyncio.subprocess.STDOUT,
+                env={**os.environ, **self.part.environment},
+                start_new_session=True,
+            )
+
+    async def stop(self) -> None:
+        """SIGTERM, then after the part's drain time SIGKILL to all of its session. A paused process is woken for it."""
+        if self.process is None:
+            return
+        if self.process.returncode is None:
+            self._signal(signal.SIGTERM)
+            self._signal(signal.SIGCONT)
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self.process.wait(), self.part.drain_s)
+        self._signal(signal.SIGKILL)
+        await self.process.wait()
+
+    def _signal(self, number: signal.Signals) -> None:
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(self.pid, number) if number == signal.SIGKILL else os.kill(self.pid, number)
+
+    def tail(self) -> str:
+        """The last lines of its log: what a person needs when it died."""
+        with suppress(OSError):
+            return "\n".join(self.part.log.read_text(errors="replace").splitlines()[-TAIL_LINES:])
+        return ""
+
+
+class Supervisor:
+    """Starts parts at the same time, says one line for each that is ready, brings a crashed one back with backoff."""
+
+    def __init__(self, say: Say, *, restart: bool = True, backoff_s: Sequence[float] = BACKOFF_S) -> None:
+        self.children: dict[str, Child] = {}
+        self._say = say
+        self._restart = restart
+        self._backoff_s = backoff_s
+        self._watchers: list[asyncio.Task[None]] = []
+
+    async def start(self, parts: Iterable[Part], *, within_s: float = READY_WITHIN_S) -> None:
+        """All parts, ready; raises CommandFailed with the log's last lines when one ends or does not get ready in time."""
+        started = [Child(part) for part in parts]
+        self.children.update((child.part.name, child) for child in started)
+        for child in started:
+            await child.start()
+        try:
+            async with asyncio.timeout(within_s), asyncio.TaskGroup() as group:
+                for child in started:
+                    group.create_task(self._until_ready(child))
+        except* TimeoutError:
+            slow = ", ".join(child.part.name for child in started if child.running)
+            raise CommandFailed(f"not ready after {within_s:g} s: {slow}", hint=_logs(started)) from None
+        except* CommandFailed as failures:
+            raise failures.exceptions[0] from None
+        self._watchers += [asyncio.create_task(self._watch(child)) for child in started]
+
+    async def stop(self) -> None:
+        """All parts, in their ``stop_order``, each within its drain time."""
+        for watcher in self._watchers:
+            watcher.cancel()
+        await asyncio.gather(*self._watchers, return_exceptions=True)
+        self._watchers.clear()
+        children = sorted(self.children.values(), key=lambda child: child.part.stop_order)
+        for _, stage in groupby(children, key=lambda child: child.part.stop_order):
+            await asyncio.gather(*(child.stop() for child in stage))
+
+    async def restart(self, name: str) -> None:
+        """Bring a part back now (tests that killed it; the watcher does it where restarts are on)."""
+        child = self.children[name]
+        await child.stop()
+        child.restarts += 1
+        await child.start()
+        await self._until_ready(child, quiet=True)
+
+    async def _until_ready(self, child: Child, *, quiet: bool = False) -> None:
+        while (words := await child.part.ready()) is None:
+            if not child.running:
+                raise CommandFailed(f"{child.part.name} ended while starting\n{child.tail()}", hint=_logs([child]))
+            await asyncio.sleep(READY_POLL_S)
+        if not quiet:
+            self._say(f"{child.part.name} ready{': ' if words else ''}{words}")
+
+    async def _watch(self, child: Child) -> None:
+        step = 0
+        loop = asyncio.get_running_loop()
+        while child.process is not None:
+            since = loop.time()
+            code = await child.process.wait()
+            if not self._restart:
+                return
+            step = 0 if loop.time() - since >= STEADY_S else step
+            wait_s = self._backoff_s[min(step, len(self._backoff_s) - 1)]
+            step += 1
+            self._say(f"{child.part.name} ended unexpectedly ({_ending(code)}); starting it again in {wait_s:g} s")
+            await asyncio.sleep(wait_s)
+            child.restarts += 1
+            await child.start()
+            with suppress(CommandFailed):
+                await self._until_ready(child)
+
+
+def _ending(code: int) -> str:
+    if code >= 0:
+        return f"exit code {code}"
+    with suppress(ValueError):
+        return f"signal {signal.Signals(-code).name}"
+    return f"signal {-code}"
+
+
+def _logs(children: Sequence[Child]) -> str:
+    return "see " + ", ".join(str(child.part.log) for child in children)

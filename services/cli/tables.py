@@ -1,0 +1,159 @@
+"""The fleet, its models, its measurements and its queue as tables for a terminal.
+
+Answers "how does the router's JSON read?" (docs/http.md). Pure: takes what the router answered, returns something to print.
+A null is "unknown" with its reason, never a 0 and never an empty cell.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rich import box
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from services.cli import numbers
+from services.cli.numbers import known
+
+Json = dict[str, Any]
+STATE_STYLES = {"ready": "green", "draining": "yellow", "stale": "yellow", "silent": "red"}
+TASK_STYLES = {"completed": "green", "running": "cyan", "failed": "red", "dead": "red", "cancelled": "yellow"}
+NOBODY = "(judged wherever it ran)"
+
+
+def grid(*columns: str, title: str | None = None) -> Table:
+    """A plain table: a trailing ``>`` on a column's name aligns it to the right."""
+    table = Table(box=box.SIMPLE_HEAD, title=title, title_justify="left", pad_edge=False)
+    for name in columns:
+        table.add_column(name.rstrip(">"), justify="right" if name.endswith(">") else "left", overflow="fold")
+    return table
+
+
+def fleet(body: Json) -> RenderableType:
+    workers = body["workers"]
+    if not workers:
+        return Text("No machine has joined yet. `headrace up` starts a worker beside each local backend it finds.")
+    table = grid("machine", "state", "backend", "running>", "free in>", "used by others>", "loaded", "models", "heard>")
+    for worker in workers:
+        table.add_row(*_worker(worker))
+    return Group(table, *_reasons(workers))
+
+
+def _worker(worker: Json) -> list[RenderableType]:
+    state = worker["state"]
+    resident = worker["resident"]
+    return [
+        Text(worker["name"], style="bold"),
+        Text(state, style=STATE_STYLES.get(state, "")),
+        worker["backend"] if worker["local"] else f"{worker['backend']} (remote)",
+        f"{known(worker['running'], numbers.count)} of {worker['slots']}",
+        known(worker["wait_s"], lambda value: "free now" if value == 0 else numbers.seconds(value)),
+        known(worker["others_use"], numbers.share),
+        numbers.UNKNOWN if resident is None else ", ".join(sorted(resident)) or "none",
+        ", ".join(worker["models"]) or "none",
+        known(worker["credit_age_s"], numbers.ago),
+    ]
+
+
+def _reasons(workers: list[Json]) -> list[Text]:
+    """One line for each machine that does not say everything: which values, and why."""
+    lines = []
+    for worker in workers:
+        by_reason: dict[str, list[str]] = {}
+        for name, reason in (worker.get("unknown") or {}).items():
+            by_reason.setdefault(reason, []).append(name)
+        if by_reason:
+            told = "; ".join(f"{', '.join(names)}: {reason}" for reason, names in by_reason.items())
+            lines.append(Text(f"{worker['name']} does not say everything: {told}", style="dim"))
+    return lines
+
+
+def models(body: Json) -> RenderableType:
+    table = grid("model", "machine", "its name there", "size>", "quantisation", "context>", "loaded", "needs")
+    for model in body["models"]:
+        for index, holder in enumerate(model["holders"]):
+            table.add_row(
+                Text(model["name"], style="bold") if index == 0 else "",
+                holder["worker_name"] if holder["alive"] else f"{holder['worker_name']} (silent)",
+                holder["backend_name"],
+                known(holder["bytes"], numbers.size),
+                holder["quantisation"] or numbers.UNKNOWN,
+                known(holder["context"], numbers.count),
+                {True: "yes", False: "no", None: numbers.UNKNOWN}[holder["resident"]],
+                model["capability"] if index == 0 else "",
+            )
+    lines: list[RenderableType] = [table]
+    lines += [
+        Text(f"{model['name']}: its holders have different files under this name", style="yellow")
+        for model in body["models"]
+        if model["one_digest"] is False
+    ]
+    if body.get("virtual"):
+        lines.append(Text(f"Also accepted: {', '.join(body['virtual'])}", style="dim"))
+    return Group(*lines)
+
+
+def stats(body: Json) -> RenderableType:
+    """One row per (model, domain, machine): each figure with its own number of samples where it differs from the answers'."""
+    if not body["rows"]:
+        return Text("Nothing was measured yet. Every answered prompt is a measurement: try `headrace ask`.")
+    table = grid(
+        "model",
+        "domain",
+        "machine",
+        "answers>",
+        "decode>",
+        "p95>",
+        "prefill>",
+        "first token>",
+        "answer>",
+        "quality>",
+        "newest>",
+    )
+    for row in body["rows"]:
+        fields, answers = row["fields"], row["ok_n"] + row["fail_n"]
+        table.add_row(
+            row["model"],
+            row["domain"],
+            Text(row.get("worker_name") or row["worker"] or NOBODY, style="bold" if row["worker"] else "dim"),
+            f"{row['ok_n']}" + (f" + {row['fail_n']} failed" if row["fail_n"] else ""),
+            _field(fields, "decode", answers),
+            known((fields.get("decode") or {}).get("p95"), numbers.rate),
+            _field(fields, "prefill", answers),
+            _field(fields, "first_token", answers),
+            _field(fields, "total", answers),
+            _field(fields, "quality", answers),
+            known(row["age_s"], numbers.ago),
+        )
+    return table
+
+
+def _field(fields: Json, name: str, answers: int) -> str:
+    field = fields.get(name) or {}
+    if field.get("value") is None:
+        return numbers.UNKNOWN
+    value, unit = field["value"], field["unit"]
+    told = numbers.rate(value) if unit == "tok/s" else numbers.seconds(value) if unit == "s" else f"{value:.2f}"
+    return told if field["n"] == answers else f"{told} (n {field['n']})"
+
+
+def queue(body: Json) -> RenderableType:
+    head = Text(f"{body['waiting']} waiting, {body['released']} released, {body['running']} running")
+    if not body["tasks"]:
+        return head
+    table = grid("place>", "task", "state", "client", "domain", "model", "machine", "waited>", "free in>", "why")
+    for task in body["tasks"]:
+        table.add_row(
+            numbers.count(task["position"]) if task.get("position") is not None else "",
+            task["task"],
+            Text(task["state"], style=TASK_STYLES.get(task["state"], "")),
+            task.get("client") or "",
+            task.get("domain") or numbers.UNKNOWN,
+            task.get("model") or "open",
+            task.get("worker") or task.get("expected_worker") or "open",
+            known(task.get("waited_s"), numbers.seconds),
+            known(task.get("eta_s"), numbers.seconds) if task["state"] == "waiting" else "",
+            task.get("reason") or "",
+        )
+    return Group(head, table)

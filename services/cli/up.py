@@ -1,0 +1,123 @@
+"""``headrace up``: everything on this machine, until Ctrl-C.
+
+Answers "how do I start it?". Puts a worker beside each local model server it finds, also those that start later; says one line
+per part; leaves nothing running.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from rich.console import Console
+from rich.text import Text
+
+from services.cli import demo
+from services.cli.client import DEFAULT_ROUTER
+from services.cli.discovery import find_backends
+from services.cli.exits import CommandFailed
+from services.cli.fleet_process import DemoFleet
+from services.cli.parts import BackendAt, name_of
+from services.cli.stack import Stack
+from services.cli.supervision import Say
+from services.runtime.server import Sync
+
+LOOK_AGAIN_S = 10.0
+"""How soon a model server that was started later gets its worker."""
+
+
+async def up(
+    data: Path, *, backends: Sequence[str], port: int, sync: Sync, config: Path | None, console: Console, say: Say
+) -> None:
+    """Runs until it is cancelled. ``backends`` come on top of those found on this machine's default ports."""
+    refuse_taken_port(port)
+    started = time.monotonic()
+    known = [BackendAt(name_of(url), url) for url in backends]
+    known += await _new_ones(known)
+    try:
+        async with Stack(data, backends=known, sync=sync, router_port=port, config=config, say=say) as stack:
+            console.print(welcome(stack.router_url, time.monotonic() - started, bool(known)))
+            try:
+                await _join_later_ones(stack, known)
+            finally:
+                say("stopping: workers finish what they have; a second Ctrl-C stops at once")
+    finally:
+        say("stopped, nothing is left running")
+
+
+async def up_demo(
+    data: Path | None, *, port: int, stay: bool, sync: Sync, config: Path | None, console: Console, say: Say
+) -> demo.Json:
+    """The demo's results. Its data are thrown away unless a directory was named."""
+    started = time.monotonic()
+    await asyncio.to_thread(demo.get_parts, say)
+    try:
+        with _folder(data) as folder:
+            async with DemoFleet(folder, sync=sync, router_port=port, config=config, say=say) as fleet:
+                say(f"all parts ready after {time.monotonic() - started:.1f} s")
+                results = await demo.run(fleet, console)
+                if stay:
+                    console.print(welcome(fleet.router_url, time.monotonic() - started, True))
+                    await asyncio.Event().wait()
+    finally:
+        say(f"stopped after {time.monotonic() - started:.1f} s, nothing is left running")
+    return results
+
+
+def welcome(url: str, took_s: float, has_backends: bool) -> Text:
+    """What a person can do now."""
+    router = "" if url == DEFAULT_ROUTER else f" --router {url}"
+    text = Text.assemble(("Headrace is up", "bold green"), f" after {took_s:.1f} s. Ctrl-C stops it.\n")
+    if not has_backends:
+        text.append(
+            "No model server was found on this machine's default ports. Start Ollama, LM Studio, llama-server or vLLM: ",
+            "yellow",
+        )
+        text.append("it joins by itself. For another address: headrace up --backend URL\n", "yellow")
+    text.append(f"  ask it           headrace ask{router} 'What is a headrace?'\n")
+    text.append(f"  see the machines headrace fleet{router}\n")
+    text.append(f"  OpenAI clients   {url}/v1\n")
+    return text
+
+
+def refuse_taken_port(port: int) -> None:
+    """Before anything starts: a router that finds its port taken would only say so in its log."""
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError as error:
+            raise CommandFailed(
+                f"port {port} is taken: {error.strerror}",
+                hint="is Headrace up already? try `headrace fleet`, or `headrace up --port N`",
+            ) from error
+
+
+async def _join_later_ones(stack: Stack, known: list[BackendAt]) -> None:
+    """Until it is cancelled."""
+    while True:
+        await asyncio.sleep(LOOK_AGAIN_S)
+        for backend in await _new_ones(known):
+            known.append(backend)
+            await stack.join([backend])
+
+
+async def _new_ones(known: Sequence[BackendAt]) -> list[BackendAt]:
+    urls = {backend.url for backend in known}
+    return [
+        BackendAt(name_of(found.url, found.kind), found.url) for found in await find_backends() if found.url not in urls
+    ]
+
+
+@contextmanager
+def _folder(data: Path | None) -> Iterator[Path]:
+    if data is not None:
+        yield data
+        return
+    with tempfile.TemporaryDirectory(prefix="headrace-demo-", ignore_cleanup_errors=True) as folder:
+        yield Path(folder)

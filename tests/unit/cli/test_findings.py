@@ -1,0 +1,62 @@
+from __future__ import annotations
+
+from services.cli import findings
+from support.http_examples import example
+
+READINESS = example("`GET /healthz`, `GET /readyz`")
+
+
+def test_a_ready_router_is_all_right() -> None:
+    assert [finding.level for finding in findings.router("http://r", READINESS)] == ["ok"]
+
+
+def test_a_router_that_is_not_ready_is_a_problem_with_its_reason() -> None:
+    found = findings.router("http://r", READINESS | {"ready": False, "reason": "12 of 99 events"})
+    assert found[0].level == "problem"
+    assert "12 of 99 events" in found[0].words
+
+
+def test_the_doctor_says_what_an_acknowledgement_survives() -> None:
+    assert "survives a power cut" in findings.nats(READINESS).words
+    assert "not a power cut" in findings.nats(READINESS | {"sync": "10s"}).words
+    assert findings.nats(READINESS | {"sync": None}).level == "note"
+
+
+def test_a_projector_far_behind_is_a_warning_and_a_little_lag_is_not() -> None:
+    assert findings.projector(100, 150).level == "ok"
+    late = findings.projector(100, 5000)
+    assert late.level == "warning"
+    assert "4900 before the log's end" in late.words
+
+
+def test_each_null_of_a_worker_comes_with_its_reason() -> None:
+    desktop, laptop = findings.workers(example("`GET /workers`"))
+    assert desktop.level == "ok"
+    assert laptop.level == "warning"
+    assert "others_use unknown: no_agent" in laptop.words
+
+
+def test_a_silent_worker_and_an_empty_fleet_are_problems() -> None:
+    silent = example("`GET /workers`")["workers"][0] | {"state": "silent"}
+    assert findings.workers({"workers": [silent]})[0].level == "problem"
+    assert findings.workers({"workers": []})[0].level == "problem"
+
+
+def test_unequal_files_under_one_name_are_a_warning() -> None:
+    body = example("`GET /models`")
+    assert [finding.level for finding in findings.models(body)] == ["ok"]
+    body["models"][0]["one_digest"] = False
+    assert [finding.level for finding in findings.models(body)] == ["ok", "warning"]
+
+
+def test_a_backend_without_a_worker_comes_with_the_command() -> None:
+    served, unused = findings.backends(
+        [("ollama", "http://127.0.0.1:11434"), ("vllm", "http://127.0.0.1:8000")], ["ollama"]
+    )
+    assert served.level == "ok"
+    assert unused.action == "`headrace worker --backend http://127.0.0.1:8000`"
+
+
+def test_a_full_disk_is_a_problem() -> None:
+    assert findings.failed([findings.disk("d", 10**6)])
+    assert not findings.failed([findings.disk("d", 10**12)])

@@ -1,0 +1,43 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from services.cli import numbers
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [
+        (0.0042, "4.20 ms"),
+        (0.0, "0.00 ms"),
+        (1.3, "1.30 s"),
+        (12.34, "12.3 s"),
+        (95, "1 min 35 s"),
+        (7400, "2 h 3 min"),
+        (200_000, "2 d 7 h"),
+        (-66.8, "-1 min 7 s"),
+    ],
+)
+def test_seconds_are_written_in_the_unit_people_use(value: float, words: str) -> None:
+    assert numbers.seconds(value) == words
+
+
+def test_unknown_is_said_with_its_reason() -> None:
+    assert numbers.known(None, numbers.rate, "no_agent") == "unknown (no_agent)"
+    assert numbers.known(None, numbers.rate) == "unknown"
+
+
+def test_a_measured_zero_is_not_unknown() -> None:
+    assert numbers.known(0.0, numbers.share) == "0 %"
+
+
+@pytest.mark.parametrize(("value", "words"), [(98_000_000, "98.0 MB"), (5_200_000_000, "5.20 GB"), (512, "512 B")])
+def test_sizes_are_decimal(value: float, words: str) -> None:
+    assert numbers.size(value) == words
+
+
+@given(st.floats(min_value=0, max_value=1e12))
+def test_no_number_is_ever_written_with_an_exponent(value: float) -> None:
+    assert "e" not in numbers.rate(value).removesuffix("tok/s")

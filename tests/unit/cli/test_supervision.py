@@ -1,0 +1,127 @@
+"""Supervision of real, trivial child processes."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+from services.cli.exits import CommandFailed
+from services.cli.supervision import Part, Supervisor
+from support.eventually import eventually
+
+
+class Scripts:
+    """Writes modules to run and makes parts of them; collects what the supervisor says."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.said: list[str] = []
+
+    def part(self, name: str, source: str, *, drain_s: float = 5.0) -> Part:
+        """Ready once the script has made the file ``<name>.up``."""
+        (self.folder / f"script_{name}.py").write_text(source)
+        flag = self.folder / f"{name}.up"
+
+        async def ready() -> str | None:
+            return "with a flag" if flag.exists() else None
+
+        return Part(
+            name=name,
+            module=f"script_{name}",
+            arguments=(str(flag),),
+            environment={"PYTHONPATH": os.pathsep.join([str(self.folder), str(Path(__file__).parents[3])])},
+            log=self.folder / "logs" / f"{name}.log",
+            drain_s=drain_s,
+            ready=ready,
+        )
+
+
+STEADY = "import pathlib, sys, time\npathlib.Path(sys.argv[1]).touch()\ntime.sleep(600)\n"
+STUBBORN = "import signal\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\n" + STEADY
+BROKEN = "raise SystemExit('the port 8420 is taken by somebody else')\n"
+
+
+@pytest.fixture
+def scripts(tmp_path: Path) -> Scripts:
+    return Scripts(tmp_path)
+
+
+@pytest.fixture
+async def supervisor(scripts: Scripts) -> AsyncIterator[Supervisor]:
+    supervisor = Supervisor(scripts.said.append, backoff_s=(0.01,))
+    yield supervisor
+    await supervisor.stop()
+
+
+async def test_parts_are_ready_together_and_said_one_by_one(scripts: Scripts, supervisor: Supervisor) -> None:
+    await supervisor.start([scripts.part("one", STEADY), scripts.part("two", STEADY)])
+    assert sorted(scripts.said) == ["one ready: with a flag", "two ready: with a flag"]
+
+
+async def test_a_part_that_ends_while_starting_fails_with_its_last_words(
+    scripts: Scripts, supervisor: Supervisor
+) -> None:
+    with pytest.raises(CommandFailed, match="the port 8420 is taken by somebody else"):
+        await supervisor.start([scripts.part("one", STEADY), scripts.part("broken", BROKEN)])
+
+
+async def test_a_part_that_never_gets_ready_is_named(scripts: Scripts, supervisor: Supervisor) -> None:
+    silent = scripts.part("silent", "import time\ntime.sleep(600)\n")
+    with pytest.raises(CommandFailed, match="not ready after 0.2 s: silent"):
+        await supervisor.start([silent], within_s=0.2)
+
+
+async def test_a_killed_part_comes_back_and_is_said(scripts: Scripts, supervisor: Supervisor) -> None:
+    await supervisor.start([scripts.part("one", STEADY)])
+    first = supervisor.children["one"].pid
+    os.kill(first, signal.SIGKILL)
+    await eventually(lambda: supervisor.children["one"].running and supervisor.children["one"].pid != first)
+    await eventually(lambda: len(scripts.said) == 3)
+    assert scripts.said[1] == "one ended unexpectedly (signal SIGKILL); starting it again in 0.01 s"
+    assert supervisor.children["one"].restarts == 1
+
+
+async def test_stopping_leaves_nothing_running_not_even_the_stubborn_and_the_paused(scripts: Scripts) -> None:
+    supervisor = Supervisor(scripts.said.append)
+    parts = [scripts.part("stubborn", STUBBORN, drain_s=0.2), scripts.part("paused", STEADY)]
+    await supervisor.start(parts)
+    pids = [child.pid for child in supervisor.children.values()]
+    os.kill(supervisor.children["paused"].pid, signal.SIGSTOP)
+    await supervisor.stop()
+    assert not any(psutil.pid_exists(pid) for pid in pids)
+
+
+async def test_a_restart_on_request_gives_a_new_process(scripts: Scripts, supervisor: Supervisor) -> None:
+    supervisor = Supervisor(scripts.said.append, restart=False)
+    await supervisor.start([scripts.part("one", STEADY)])
+    first = supervisor.children["one"].pid
+    await supervisor.restart("one")
+    assert supervisor.children["one"].running
+    assert supervisor.children["one"].pid != first
+    await supervisor.stop()
+
+
+async def test_children_end_when_their_parent_is_killed(scripts: Scripts, tmp_path: Path) -> None:
+    """The parent is a process of its own that gets SIGKILL: nobody is left to stop its child but the kernel."""
+    part = scripts.part("orphan", STEADY)
+    source = (
+        "import os, subprocess, sys, time\n"
+        "command = [sys.executable, '-m', 'services.cli.child', str(os.getpid()), 'script_orphan']\n"
+        f"child = subprocess.Popen([*command, {str(tmp_path / 'orphan.up')!r}])\n"
+        f"open({str(tmp_path / 'pid')!r}, 'w').write(str(child.pid))\n"
+        "time.sleep(600)\n"
+    )
+    with subprocess.Popen([sys.executable, "-c", source], env={**os.environ, **part.environment}) as parent:
+        await eventually((tmp_path / "orphan.up").exists)
+        pid = int((tmp_path / "pid").read_text())
+        parent.kill()
+        await asyncio.to_thread(parent.wait)
+    await eventually(lambda: not psutil.pid_exists(pid) or psutil.Process(pid).status() == psutil.STATUS_ZOMBIE)

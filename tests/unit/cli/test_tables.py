@@ -1,0 +1,89 @@
+"""What a person sees, made from the very examples that docs/http.md gives."""
+
+from __future__ import annotations
+
+from copy import deepcopy
+from typing import Any
+
+from rich.console import Console, RenderableType
+
+from services.cli import tables
+from support.http_examples import example
+
+
+def text_of(renderable: RenderableType) -> str:
+    console = Console(width=220, color_system=None)
+    with console.capture() as captured:
+        console.print(renderable)
+    return captured.get()
+
+
+def line_with(word: str, renderable: RenderableType) -> str:
+    return next(line for line in text_of(renderable).splitlines() if word in line)
+
+
+def test_the_fleet_shows_who_is_free_and_who_is_stale() -> None:
+    table = tables.fleet(example("`GET /workers`"))
+    assert {"ready", "1 of 2", "free now", "0 %", "qwen3, smollm2:135m"} <= set(cells(line_with("desktop", table)))
+    assert "stale" in line_with("laptop", table)
+
+
+def test_a_machine_that_reports_nothing_is_unknown_and_never_zero() -> None:
+    row = cells(line_with("laptop", tables.fleet(example("`GET /workers`"))))
+    assert row.count("unknown") == 4
+    assert not [cell for cell in row if cell.startswith("0")]
+
+
+def test_every_unknown_has_its_reason_under_the_table() -> None:
+    words = text_of(tables.fleet(example("`GET /workers`")))
+    assert "others_use: no_agent" in words
+    assert "free, running, credit_age_s: no credit was heard" in words
+
+
+def test_an_empty_fleet_says_what_to_do() -> None:
+    assert "headrace up" in text_of(tables.fleet({"workers": []}))
+
+
+def test_models_show_their_holders_and_their_unequal_files() -> None:
+    body = example("`GET /models`")
+    assert {"qwen3", "desktop", "qwen3:8b", "5.20 GB", "Q4_K_M", "yes"} <= set(
+        cells(line_with("qwen3:8b", tables.models(body)))
+    )
+    body["models"][0]["one_digest"] = False
+    assert "different files under this name" in text_of(tables.models(body))
+
+
+def test_stats_show_each_machine_with_its_own_figures() -> None:
+    row = cells(line_with("desktop", tables.stats(example("`GET /stats`"))))
+    assert {"qwen3", "code", "96.4 tok/s (n 30)", "30 + 1 failed", "3.20 s (n 30)", "unknown"} <= set(row)
+
+
+def test_a_figure_without_samples_is_unknown_in_stats() -> None:
+    body = example("`GET /stats`")
+    for field in body["rows"][0]["fields"].values():
+        field.update(value=None, n=0, p50=None, p95=None)
+    assert cells(line_with("desktop", tables.stats(body))).count("unknown") == 6
+
+
+def test_no_statistics_say_how_to_get_some() -> None:
+    assert "headrace ask" in text_of(tables.stats({"rows": []}))
+
+
+def test_the_queue_shows_the_place_and_the_reason() -> None:
+    body = example("`GET /queue`")
+    body["tasks"][0]["reason"] = "busy: desktop is free in 4 s"
+    words = text_of(tables.queue(body))
+    assert words.startswith("2 waiting, 0 released, 1 running")
+    assert "busy: desktop is free in 4 s" in words
+
+
+def test_a_table_never_changes_what_it_was_given() -> None:
+    body: dict[str, Any] = example("`GET /workers`")
+    before = deepcopy(body)
+    text_of(tables.fleet(body))
+    assert body == before
+
+
+def cells(line: str) -> list[str]:
+    """A row's cells: at least two spaces stand between them."""
+    return [cell.strip() for cell in line.split("  ") if cell.strip()]
