@@ -1,0 +1,76 @@
+"""The promises, checked from the log alone and without the router's fold, so that one mistake cannot hide in both."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from schemas.events import (
+    AnyEvent,
+    AttemptFailed,
+    DispatcherElected,
+    TaskCancelled,
+    TaskCompleted,
+    TaskDead,
+    TaskFailed,
+    TaskReleased,
+    TaskStarted,
+    type_of,
+)
+from services.router.dispatch.permits import Limits
+
+
+def check_log(events: list[AnyEvent], limits: Limits) -> tuple[list[str], dict[str, int]]:
+    """Violations of: one terminal fact per task, one start per attempt and none after its revocation, no permit above its
+    limit at any prefix of the log."""
+    violations: list[str] = []
+    ends: Counter[str] = Counter()
+    starts: Counter[tuple[str, int]] = Counter()
+    live: dict[tuple[str, int], tuple[str, ...]] = {}
+    seen: set[tuple[str, int]] = set()
+    revoked: set[tuple[str, int]] = set()
+    epoch = 0
+    for event in events:
+        if isinstance(event, DispatcherElected):
+            epoch = max(epoch, event.epoch)
+        elif isinstance(event, TaskReleased):
+            key = (event.task, event.attempt)
+            busy = any(task == event.task for task, _ in live)
+            if event.epoch >= epoch and not busy and not ends[event.task] and key not in seen:
+                live[key] = event.permits
+            seen.add(key)
+            violations += _above(live, limits)
+        elif isinstance(event, TaskStarted):
+            key = (event.task, event.attempt)
+            starts[key] += 1
+            if key in revoked:
+                violations.append(f"{key} started after it was revoked")
+            if key in live:
+                mine = f"backend:{event.worker}"
+                live[key] = tuple(p for p in live[key] if not p.startswith("backend:") or p == mine)
+        elif isinstance(event, AttemptFailed):
+            if event.failure == "not_started":
+                revoked.add((event.task, event.attempt))
+            if not (event.failure == "lost" and event.epoch is not None and event.epoch < epoch):
+                live.pop((event.task, event.attempt), None)
+        elif isinstance(event, TaskCompleted | TaskFailed | TaskCancelled | TaskDead):
+            ends[event.task] += 1
+            if isinstance(event, TaskCompleted):
+                live.pop((event.task, event.attempt), None)
+    violations += [f"{task} has {n} terminal facts" for task, n in ends.items() if n > 1]
+    violations += [f"{key} has {n} starts" for key, n in starts.items() if n > 1]
+    violations += [f"{key} never ended and holds {permits}" for key, permits in live.items()]
+    return violations, dict(Counter(_kind(event) for event in events))
+
+
+def _kind(event: AnyEvent) -> str:
+    return f"attempt.failed/{event.failure}" if isinstance(event, AttemptFailed) else type_of(event)
+
+
+def _above(live: dict[tuple[str, int], tuple[str, ...]], limits: Limits) -> list[str]:
+    held = Counter(permit for permits in live.values() for permit in permits)
+    found = []
+    for permit, count in held.items():
+        cap = limits.kind(permit).of(permit.split(":", 1)[1])
+        if cap is not None and count > cap:
+            found.append(f"{permit} is held {count} times, its limit is {cap}")
+    return found
