@@ -13,6 +13,7 @@ import asyncio
 import ctypes
 import importlib.util
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -73,8 +74,8 @@ class LlamaServer:
         self._model = model
         self._arguments = ["--alias", alias, "--slots", str(slots), "--context", str(context), "--duty", str(duty)]
         self._arguments += ["--port", str(port)] + (["--embeddings"] if embeddings else [])
-        self._process: asyncio.subprocess.Process | None = None
-        self._folder: tempfile.TemporaryDirectory[str] | None = None
+        self._process: subprocess.Popen[bytes] | None = None
+        self._folder = Path()
 
     @property
     def pid(self) -> int:
@@ -87,35 +88,47 @@ class LlamaServer:
         model = self._model or find_demo_model()
         if importlib.util.find_spec("xllamacpp") is None:
             raise ServerError(f"llama.cpp's server is not installed (wheel xllamacpp); get it with: {_HOW_TO_GET}")
-        self._folder = tempfile.TemporaryDirectory(prefix="headrace-llama-")
-        port_file, log = Path(self._folder.name, "port"), Path(self._folder.name, "log")
-        with log.open("wb") as output:
-            self._process = await asyncio.create_subprocess_exec(
-                sys.executable, "-m", "services.runtime.llama_server",
-                "--model", str(model), "--port-file", str(port_file), *self._arguments,
-                stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT,
-                env={**os.environ, "OMP_WAIT_POLICY": "passive"},  # spinning threads on busy cores cost a factor of 10 to 20
-            )  # fmt: skip
+        process = self._launch(model)
         deadline = time.monotonic() + READY_S
-        while not port_file.exists():
-            if self._process.returncode is not None or time.monotonic() > deadline:
-                said = log.read_text(errors="replace").strip().splitlines()[-5:]
+        while (port := self._port()) is None:
+            if process.poll() is not None or time.monotonic() > deadline:
+                said = self._last_words()
                 await self.stop()
-                raise ServerError(f"the llama.cpp server for {model.name} did not start; it said: {' | '.join(said)}")
+                raise ServerError(f"the llama.cpp server for {model.name} did not start; it said: {said}")
             await asyncio.sleep(0.02)
-        self.url = f"http://127.0.0.1:{port_file.read_text()}"
+        self.url = f"http://127.0.0.1:{port}"
         return self.url
+
+    def _launch(self, model: Path) -> subprocess.Popen[bytes]:
+        self._folder = Path(tempfile.mkdtemp(prefix="headrace-llama-"))
+        files = ["--model", str(model), "--port-file", str(self._folder / "port")]
+        with (self._folder / "log").open("wb") as log:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "services.runtime.llama_server", *files, *self._arguments],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                env={
+                    **os.environ,
+                    "OMP_WAIT_POLICY": "passive",
+                },  # spinning threads on busy cores: 10 to 20 times slower
+            )
+        return self._process
+
+    def _port(self) -> str | None:
+        file = self._folder / "port"
+        return file.read_text() if file.exists() else None
+
+    def _last_words(self) -> str:
+        return " | ".join((self._folder / "log").read_text(errors="replace").strip().splitlines()[-5:])
 
     async def stop(self) -> None:
         """At once: llama.cpp's own way to stop waits up to 32 s for open streams."""
         process, self._process = self._process, None
         if process is not None:
-            if process.returncode is None:
-                process.kill()
-            await process.wait()
-        if self._folder is not None:
-            self._folder.cleanup()
-            self._folder = None
+            process.kill()
+            await asyncio.to_thread(process.wait)
+            shutil.rmtree(self._folder, ignore_errors=True)
 
     async def __aenter__(self) -> LlamaServer:
         await self.start()

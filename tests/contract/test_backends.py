@@ -1,0 +1,197 @@
+"""One suite for every Backend: whatever is behind the port, the worker may rely on this.
+
+Real llama.cpp always, stand-ins of Ollama's and vLLM's wire, and a real Ollama where ``HEADRACE_OLLAMA_URL`` names one
+(`make e2e-ollama` does).
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, aclosing, asynccontextmanager
+from dataclasses import dataclass
+
+import pytest
+
+from schemas.errors import BackendError
+from schemas.events import Options
+from schemas.work import Body
+from services.worker.backends.detect import detect
+from services.worker.backends.port import Backend, BackendRequest, Chunk, Finish
+from support.backends import Stub, lm_studio_stand_in, ollama_stand_in, vllm_stand_in
+from support.llama import MODEL, llama
+
+REAL_OLLAMA = os.environ.get("HEADRACE_OLLAMA_URL", "")
+REAL = ["llama.cpp", *(["real ollama"] if REAL_OLLAMA else [])]
+STAND_INS = ["vllm", "ollama"]
+
+
+@dataclass
+class Served:
+    backend: Backend
+    kind: str
+    model: str
+    stub: Stub | None = None
+
+
+@pytest.fixture(params=[*REAL, *STAND_INS])
+async def served(request: pytest.FixtureRequest) -> AsyncIterator[Served]:
+    """One detected backend of each kind."""
+    async with serving(str(request.param)) as one:
+        yield one
+
+
+@pytest.fixture(params=REAL)
+async def real(request: pytest.FixtureRequest) -> AsyncIterator[Served]:
+    """Only a real server counts tokens."""
+    async with serving(str(request.param)) as one:
+        yield one
+
+
+@pytest.fixture(params=STAND_INS)
+async def stand_in(request: pytest.FixtureRequest) -> AsyncIterator[Served]:
+    """Only a stand-in shows what was sent, and embeds without a second model."""
+    async with serving(str(request.param)) as one:
+        yield one
+
+
+@asynccontextmanager
+async def serving(kind: str) -> AsyncIterator[Served]:
+    """The backend with a model under the name that it has there."""
+    async with AsyncExitStack() as stack:
+        stub = None
+        if kind == "llama.cpp":
+            url, model = (await stack.enter_async_context(llama())).url, MODEL
+        elif kind == "real ollama":
+            url, model, kind = REAL_OLLAMA, os.environ.get("HEADRACE_OLLAMA_MODEL", "smollm2:latest"), "ollama"
+        else:
+            stub = await stack.enter_async_context(ollama_stand_in() if kind == "ollama" else vllm_stand_in())
+            url, model = stub.url, "m:latest" if kind == "ollama" else "org/m"
+        backend = await detect(url)
+        stack.push_async_callback(backend.aclose)
+        yield Served(backend, kind, model, stub)
+
+
+def ask(model: str, text: str = "What is the capital of Japan?", *, max_tokens: int = 6) -> BackendRequest:
+    body = Body(messages=({"role": "user", "content": text},), extra={"num_thread": 1} if REAL_OLLAMA else {})
+    return BackendRequest(model=model, body=body, options=Options(max_tokens=max_tokens, temperature=0.0, seed=1))
+
+
+async def whole(backend: Backend, request: BackendRequest) -> tuple[list[Chunk], Finish]:
+    """All pieces; fails unless the last one, and only the last one, is the Finish."""
+    pieces = [piece async for piece in backend.chat(request)]
+    chunks = [piece for piece in pieces if isinstance(piece, Chunk)]
+    assert len(chunks) == len(pieces) - 1
+    finish = pieces[-1]
+    assert isinstance(finish, Finish)
+    return chunks, finish
+
+
+async def test_a_server_is_recognised_by_what_it_answers(served: Served) -> None:
+    identity = await served.backend.identify()
+    assert (served.backend.kind, identity.kind) == (served.kind, served.kind)
+    assert identity == await served.backend.identify()
+    assert len(identity.backend_id) == 16
+
+
+async def test_the_inventory_holds_numbers_or_nothing_but_never_zero(served: Served) -> None:
+    models = await served.backend.inventory()
+    mine = next(model for model in models if served.model in (model.name, *model.aliases))
+    for model in models:
+        assert model.bytes is None or model.bytes > 0
+        assert model.context is None or model.context > 0
+        assert model.digest is None or model.digest
+        assert model.quantisation is None or model.quantisation
+        assert model.capabilities
+    assert served.kind == "vllm" or mine.bytes
+
+
+async def test_what_is_resident_is_part_of_the_inventory(served: Served) -> None:
+    await whole(served.backend, ask(served.model))
+    resident = await served.backend.residency()
+    models = await served.backend.inventory()
+    assert resident is not None
+    assert resident <= {name for model in models for name in (model.name, *model.aliases)}
+    assert any(model.resident for model in models if served.model in (model.name, *model.aliases))
+
+
+async def test_an_answer_streams_and_ends_with_one_finish(served: Served) -> None:
+    chunks, finish = await whole(served.backend, ask(served.model))
+    assert "".join(chunk.text for chunk in chunks).strip()
+    assert sum(chunk.is_token for chunk in chunks) > 1
+    assert finish.finish_reason == "length"
+    assert finish.tokens.output == 6
+    assert finish.tokens.prompt
+    assert finish.model == served.model
+
+
+async def test_a_bare_prompt_is_completed(served: Served) -> None:
+    request = BackendRequest(model=served.model, body=Body(prompt="Once upon a time"), options=Options(max_tokens=4))
+    chunks, finish = await whole(served.backend, request)
+    assert "".join(chunk.text for chunk in chunks).strip()
+    assert finish.tokens.output == 4
+
+
+async def test_a_request_without_a_limit_still_carries_one(stand_in: Served) -> None:
+    body = Body(messages=({"role": "user", "content": "Hi"},))
+    await whole(stand_in.backend, BackendRequest(model=stand_in.model, body=body))
+    assert stand_in.stub is not None
+    (sent,) = stand_in.stub.chats()
+    assert (sent["options"]["num_predict"] if stand_in.kind == "ollama" else sent["max_tokens"]) == 4096
+
+
+async def test_closing_the_stream_frees_the_servers_slot(served: Served) -> None:
+    stream = served.backend.chat(ask(served.model, "Count to a thousand.", max_tokens=1000))
+    async with aclosing(stream):
+        await anext(stream)
+    chunks, _ = await whole(served.backend, ask(served.model))  # one slot: it waits for as long as the first one runs
+    assert chunks
+
+
+async def test_another_models_name_never_passes_unseen(served: Served) -> None:
+    """A single-model server answers to any name; it must at least be visible who answered."""
+    try:
+        _, finish = await whole(served.backend, ask("nobody-has-this:1b"))
+    except BackendError as error:
+        assert error.failure == "rejected"
+        assert "nobody-has-this" in str(error)
+    else:
+        assert finish.model == served.model
+
+
+async def test_a_prompt_that_does_not_fit_is_the_requests_fault(real: Served) -> None:
+    with pytest.raises(BackendError) as caught:
+        await whole(real.backend, ask(real.model, "many words " * 9000))
+    assert (caught.value.failure, caught.value.retryable) == ("rejected", False)
+
+
+async def test_texts_become_vectors_in_their_order(stand_in: Served) -> None:
+    finish = await stand_in.backend.embed(BackendRequest(model=stand_in.model, body=Body(inputs=("four", "seventy"))))
+    assert finish.vectors == ((4.0, 1.0), (7.0, 1.0))
+
+
+async def test_ollama_offers_no_cloud_model_and_joins_names_of_one_digest() -> None:
+    async with ollama_stand_in() as stub:
+        backend = await detect(stub.url)
+        models = {model.name: model for model in await backend.inventory()}
+        await backend.aclose()
+    assert set(models) == {"m:latest", "big:70b"}
+    assert set(models["m:latest"].aliases) == {"twin:latest", "m", "twin"}
+    assert (models["m:latest"].context, models["m:latest"].resident) == (4096, True)  # as loaded
+    assert (models["big:70b"].context, models["big:70b"].resident) == (8192, False)  # as configured, not as trained
+
+
+async def test_lm_studio_is_recognised_although_it_answers_200_to_everything() -> None:
+    async with lm_studio_stand_in() as stub:
+        backend = await detect(stub.url + "/v1")
+        models = {model.name: model for model in await backend.inventory()}
+        await backend.aclose()
+    assert backend.kind == "lmstudio"
+    assert (models["m"].resident, models["m"].context) == (True, 4096)
+    assert models["nomic-embed"].capabilities == ("embedding",)
+
+
+async def test_nothing_at_a_url_says_so() -> None:
+    with pytest.raises(BackendError, match=r"nothing answers at .* is the server running\?") as caught:
+        await detect("http://127.0.0.1:9")
+    assert caught.value.failure == "disconnect"
