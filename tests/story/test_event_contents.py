@@ -1,14 +1,16 @@
 """The events say enough: what a decision was made of, what a statistic may be keyed by, and how a log moves house.
 
-Everything here is computed from events alone: no heartbeat, no clock, and no code of the services, so that a field that is
-missing shows up here and not in a year's log.
+The decisions are the router's own; all that is computed from them is computed from events alone: no heartbeat, no clock, and no
+code of the services, so that a field that is missing shows up here and not in a year's log.
 """
 
 from __future__ import annotations
 
+import hashlib
 import itertools
+import random
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +19,6 @@ import pytest
 
 from schemas import codec, events, exchange
 from schemas.events import Candidate, TaskCompleted, TaskRouted, TaskSubmitted
-from schemas.prediction import UNKNOWN_WAIT_S
 from schemas.statistics import CellKey, Sample, fold, key_of, sample_of
 from services.runtime.bus import Bus
 from services.runtime.feed import Feed
@@ -25,26 +26,26 @@ from services.runtime.provision import provision
 from services.runtime.server import EmbeddedServer
 from services.runtime.stored import StoredMessage
 from support.builders import DESK, DESK_CANDIDATE, LAPTOP, build, measure
-from support.history import Raw, encoded, history
-
-Decision = tuple[TaskSubmitted, TaskRouted]
+from support.decisions import Decision, real_decision, told_decision
+from support.history import WEIGHTS, Raw, encoded, history
 
 # -- A decision ---------------------------------------------------------------------------------------------------------------
 
 
 def cost_again(submitted: TaskSubmitted, routed: TaskRouted, pair: Candidate) -> tuple[float, float]:
     """(total, cost) in seconds by the rule of docs/scoring.md; unknown counts as its worst case."""
-    told = next(each for each in routed.inputs if each.worker == pair.worker)
-    share = 0.25 if told.others_use is None else min(max(1.0 - told.others_use, 0.25), 1.0)
-    wait = UNKNOWN_WAIT_S if told.waiting_s is None else told.waiting_s
-    load = 0.0 if told.resident is not None and pair.model in told.resident else known(pair.load)
+    weights = routed.policy.weights
+    share, least = None if pair.others_use is None else 1.0 - pair.others_use, weights["others_factor_least"]
+    share = least if share is None else min(max(share, least), 1.0)
+    wait = weights["unknown_wait_s"] if pair.predicted.wait_s is None else pair.predicted.wait_s
+    load = 0.0 if pair.resident else known(pair.load)
     prompt, output = pair.prompt_tokens, known(pair.output_tokens)
     assert prompt is not None
     if submitted.options.max_tokens is not None:
         output = min(output, submitted.options.max_tokens)
     total = wait + load + prompt / (known(pair.prefill) * share) + output / (known(pair.decode) * share)
     total += pair.predicted.sharing_s or 0.0
-    return total, total - routed.policy.weights["slider"] * 100.0 * known(pair.quality)
+    return total, total - weights["slider"] * 100.0 * known(pair.quality)
 
 
 def known(measured: events.Measure | None) -> float:
@@ -55,28 +56,42 @@ def known(measured: events.Measure | None) -> float:
 
 
 def decide_again(submitted: TaskSubmitted, routed: TaskRouted) -> list[Candidate]:
-    """The candidates as they must have been, best first; equal ones stay in the order that the seed gave them."""
+    """The candidates as they must have been: fresh ones first, then by cost, equals by the recorded seed."""
     pairs = []
     for pair in routed.candidates:
         total, cost = cost_again(submitted, routed, pair)
         predicted = msgspec.structs.replace(pair.predicted, total_s=total)
         pairs.append(msgspec.structs.replace(pair, cost_s=cost, predicted=predicted))
-    return sorted(pairs, key=lambda pair: (not pair.fresh, pair.cost_s))
+
+    def rank(pair: Candidate) -> tuple[bool, float, bytes]:
+        lot = f"{routed.seed}\n{pair.model}\n{pair.worker}".encode()
+        return not pair.fresh, pair.cost_s, hashlib.blake2b(lot, digest_size=8).digest()
+
+    return sorted(pairs, key=rank)
 
 
-def decisions(seed: int, tasks: int) -> list[Decision]:
-    log = [entry.event for entry in history(seed, tasks)]
-    submitted = {event.task: event for event in log if isinstance(event, TaskSubmitted)}
-    return [(submitted[event.task], event) for event in log if isinstance(event, TaskRouted)]
+@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("made_by", [real_decision, told_decision])
+def test_a_decision_is_recomputed_bit_for_bit(made_by: Callable[[int], Decision], seed: int) -> None:
+    submitted, routed = made_by(seed)
+    shuffled = random.Random(seed).sample(routed.candidates, len(routed.candidates))
+    again = decide_again(submitted, msgspec.structs.replace(routed, candidates=tuple(shuffled)))
+    assert tuple(again) == routed.candidates
+    assert routed.choice is not None
+    assert (again[0].model, again[0].worker) == (routed.choice.model, routed.choice.worker)
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_a_decision_is_recomputed_bit_for_bit(seed: int) -> None:
-    for submitted, routed in decisions(seed, 100):
-        again = decide_again(submitted, routed)
-        assert tuple(again) == routed.candidates
-        assert routed.choice is not None
-        assert (again[0].model, again[0].worker) == (routed.choice.model, routed.choice.worker)
+def test_equal_machines_are_ordered_by_nothing_but_the_seed() -> None:
+    twins = tuple(msgspec.structs.replace(SLOW, worker=f"w{number}") for number in range(3))
+    orders = {
+        tuple(
+            pair.worker
+            for pair in decide_again(submitted, msgspec.structs.replace(routed, candidates=twins, seed=seed))
+        )
+        for seed in range(60)
+        for submitted, routed in [altered()]
+    }
+    assert len(orders) == 6
 
 
 SLOW = msgspec.structs.replace(
@@ -89,21 +104,16 @@ SLOW = msgspec.structs.replace(
         wait_s=1.0, load_s=3.5, prefill_s=200 / 640, decode_s=7.5, sharing_s=0.0, total_s=12.3125
     ),
 )
-TOLD = events.WorkerInput(worker=DESK, slots=2, waiting_s=1.0, others_use=0.2, resident=())
 
 
 def altered(**changes: Any) -> Decision:
     """A decision on ``SLOW``, with some of what was recorded changed."""
-    told = {name: value for name, value in changes.items() if name in TOLD.__struct_fields__}
-    pair = {name: value for name, value in changes.items() if name in ("decode", "prefill", "load", "quality")}
-    pair |= {name: value for name, value in changes.items() if name in ("prompt_tokens", "output_tokens")}
-    routed = build(
-        TaskRouted,
-        inputs=(msgspec.structs.replace(TOLD, **told),),
-        candidates=(msgspec.structs.replace(SLOW, **pair),),
-        policy=events.Policy(name="least_cost", weights={"slider": changes.get("slider", 1.0)}),
-    )
-    return build(TaskSubmitted, options=events.Options(max_tokens=changes.get("max_tokens"))), routed
+    weights = WEIGHTS | {name: changes.pop(name) for name in WEIGHTS if name in changes}
+    submitted = build(TaskSubmitted, options=events.Options(max_tokens=changes.pop("max_tokens", None)))
+    if "wait_s" in changes:
+        changes["predicted"] = msgspec.structs.replace(SLOW.predicted, wait_s=changes.pop("wait_s"))
+    pair = msgspec.structs.replace(SLOW, **changes)
+    return submitted, build(TaskRouted, candidates=(pair,), policy=events.Policy(name="p", weights=weights))
 
 
 @pytest.mark.parametrize(
@@ -116,11 +126,11 @@ def altered(**changes: Any) -> Decision:
         ({"prompt_tokens": 400}, 0.3125),
         ({"output_tokens": measure(600.0)}, 7.5),
         ({"max_tokens": 150}, -3.75),
-        ({"waiting_s": 3.0}, 2.0),
-        ({"waiting_s": None}, UNKNOWN_WAIT_S - 1.0),
+        ({"wait_s": 3.0}, 2.0),
+        ({"wait_s": None}, 3_599.0),
         ({"others_use": 0.6}, 7.8125),
         ({"others_use": None}, (7.5 + 0.3125) * 2.2),
-        ({"resident": (DESK_CANDIDATE.model,)}, -3.5),
+        ({"resident": True}, -3.5),
         ({"resident": None}, 0.0),
         ({"slider": 2.0}, -78.0),
     ],
@@ -132,15 +142,14 @@ def test_each_recorded_input_moves_the_cost_by_what_it_says(change: dict[str, An
 
 
 def test_an_altered_input_shows_that_the_decision_was_altered() -> None:
-    submitted, routed = altered(waiting_s=2.0)
+    submitted, routed = altered(wait_s=2.0)
     assert tuple(decide_again(submitted, routed)) != routed.candidates
 
 
 def test_a_silent_machine_comes_after_every_fresh_one_at_any_cost() -> None:
     fast = msgspec.structs.replace(SLOW, worker=LAPTOP, fresh=False, decode=measure(5_000.0))
     submitted, routed = altered()
-    told = (*routed.inputs, events.WorkerInput(worker=LAPTOP, waiting_s=0.0, others_use=0.0, resident=(SLOW.model,)))
-    both = msgspec.structs.replace(routed, candidates=(fast, SLOW), inputs=told)
+    both = msgspec.structs.replace(routed, candidates=(fast, SLOW))
     assert [pair.worker for pair in decide_again(submitted, both)] == [DESK, LAPTOP]
 
 

@@ -87,7 +87,9 @@ VALUES: dict[type[Event], dict[str, Any]] = {
         "by": "router-1",
         "task": TASK,
         "epoch": 3,
-        "policy": events.Policy(name="least_cost", weights={"slider": 1.0}),
+        "policy": events.Policy(
+            name="least_completion", weights={"slider": 1.0, "others_factor_least": 0.25, "unknown_wait_s": 3_600.0}
+        ),
         "position": 1_234,
         "inputs": (DESK_INPUT, SILENT_INPUT),
         "candidates": (DESK_CANDIDATE,),

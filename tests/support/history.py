@@ -26,7 +26,7 @@ BLOCK = "b0b0b0b0"
 ROUTER = "router-1"
 EPOCH = 3
 CONTEXT = 8_192
-SLIDER = 1.0
+WEIGHTS = {"slider": 1.0, "others_factor_least": 0.25, "unknown_wait_s": 3_600.0}
 
 
 class Entry(NamedTuple):
@@ -349,7 +349,7 @@ def _decision(rng: random.Random, submitted: events.TaskSubmitted) -> dict[str, 
     return {
         "task": submitted.task,
         "epoch": EPOCH,
-        "policy": events.Policy(name="least_cost", weights={"slider": SLIDER}),
+        "policy": events.Policy(name="least_completion", weights=WEIGHTS),
         "position": len(MACHINES) + 2,
         "inputs": tuple(inputs),
         "candidates": tuple(pairs),
@@ -377,7 +377,7 @@ def _candidate(
     return events.Candidate(
         model=model.name,
         worker=machine.worker,
-        cost_s=total - SLIDER * 100.0 * model.quality,
+        cost_s=total - WEIGHTS["slider"] * 100.0 * model.quality,
         predicted=events.Prediction(
             wait_s=parts[0], load_s=parts[1], prefill_s=parts[2], decode_s=parts[3], sharing_s=parts[4], total_s=total
         ),
