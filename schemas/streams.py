@@ -7,6 +7,7 @@ router provisions from here, so the two cannot differ. It talks to nobody. Durat
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 from schemas.subjects import (
@@ -168,3 +169,13 @@ def files() -> dict[str, str]:
     configs["group.example"] = group_consumer("cpu_inference", "smollm2:135m", cap=4, members=2)
     configs["lane.example"] = lane_consumer("w1", slots=2)
     return {f"{name}.json": json.dumps(config, indent=2) + "\n" for name, config in configs.items()}
+
+
+def main() -> None:
+    """``python -m schemas.streams`` in the repository's root rewrites ``nats/*.json``."""
+    for name, text in files().items():
+        Path("nats", name).write_text(text)
+
+
+if __name__ == "__main__":
+    main()
