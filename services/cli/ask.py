@@ -94,6 +94,9 @@ async def follow(client: RouterClient, task: str, narrator: Narrator) -> Json:
                 narrator.token(data)
             case "restart":
                 narrator.restart(data)
+            case "error":
+                narrator.end_line()
+                raise CommandFailed(str(data.get("message")), hint=f"`headrace explain {task}`")
             case "end":
                 narrator.end_line()
                 return dict(data)

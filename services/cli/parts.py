@@ -69,7 +69,7 @@ def router_part(around: Surroundings) -> Part:
     )
 
 
-def projector_part(around: Surroundings, ready: Callable[[], Awaitable[str | None]]) -> Part:
+def projector_part(around: Surroundings) -> Part:
     return Part(
         name="projector",
         module="services.projector",
@@ -77,7 +77,6 @@ def projector_part(around: Surroundings, ready: Callable[[], Awaitable[str | Non
         log=around.log("projector"),
         drain_s=SERVICE_DRAIN_S,
         stop_order=SERVICES_STOP,
-        ready=ready,
     )
 
 

@@ -86,7 +86,7 @@ class Stack:
         if self._restart:
             self._nats_watcher = asyncio.create_task(self._watch_nats())
         around = self._surroundings()
-        parts = [router_part(around), projector_part(around, self._projector_ready)]
+        parts = [router_part(around), projector_part(around)]
         parts += [worker_part(around, backend) for backend in self._backends]
         await self.supervisor.start(parts)
 
@@ -105,9 +105,6 @@ class Stack:
                 self._say("nats is back")
             except ServerError as error:
                 self._say(str(error))
-
-    async def _projector_ready(self) -> str | None:
-        return ""
 
 
 def free_port() -> int:

@@ -25,17 +25,16 @@ BACKOFF_S = (0.5, 1.0, 2.0, 5.0, 15.0, 30.0)
 STEADY_S = 60.0
 """A part that ran this long has recovered: its next crash starts at the first step of the backoff again."""
 TAIL_LINES = 8
+READY_LINE = b'"action": "ready"'
+"""What services.runtime.lifecycle logs when a service has connected everything."""
 
 Say = Callable[[str], None]
 
 
-async def ready_at_once() -> str | None:
-    return ""
-
-
 @dataclass(frozen=True, kw_only=True)
 class Part:
-    """One process to run. ``ready`` answers None until it is, then a few words about it. ``module`` runs by ``child``.
+    """One process to run. ``ready`` answers None until it is, then a few words about it; without it, the part's own log line
+    says so (services.runtime.lifecycle). ``module`` runs by ``child``.
 
     Parts of a lower ``stop_order`` have ended before the next ones are asked to: a worker drains while its router still serves.
     """
@@ -47,7 +46,7 @@ class Part:
     log: Path
     drain_s: float = 5.0
     stop_order: int = 0
-    ready: Callable[[], Awaitable[str | None]] = ready_at_once
+    ready: Callable[[], Awaitable[str | None]] | None = None
 
     def command(self) -> list[str]:
         return [sys.executable, "-m", "services.cli.child", str(os.getpid()), self.module, *self.arguments]
@@ -60,6 +59,7 @@ class Child:
         self.part = part
         self.process: asyncio.subprocess.Process | None = None
         self.restarts = 0
+        self._log_start = 0
 
     @property
     def pid(self) -> int:
@@ -75,12 +75,13 @@ class Child:
         """A session of its own: Ctrl-C in the terminal reaches only ``headrace``, which then stops the parts in order."""
         self.part.log.parent.mkdir(parents=True, exist_ok=True)
         with self.part.log.open("ab") as log:
+            self._log_start = log.tell()
             self.process = await asyncio.create_subprocess_exec(
                 *self.part.command(),
                 stdin=asyncio.subprocess.DEVNULL,
                 stdout=log,
                 stderr=asyncio.subprocess.STDOUT,
-                env={**os.environ, **self.part.environment},
+                env={**os.environ, **log_settings(os.environ), **self.part.environment},
                 start_new_session=True,
             )
 
@@ -99,6 +100,13 @@ class Child:
     def _signal(self, number: signal.Signals) -> None:
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(self.pid, number) if number == signal.SIGKILL else os.kill(self.pid, number)
+
+    async def ready(self) -> str | None:
+        if self.part.ready is not None:
+            return await self.part.ready()
+        with self.part.log.open("rb") as log:
+            log.seek(self._log_start)
+            return "" if READY_LINE in log.read() else None
 
     def tail(self) -> str:
         """The last lines of its log: what a person needs when it died."""
@@ -153,7 +161,7 @@ class Supervisor:
         await self._until_ready(child, quiet=True)
 
     async def _until_ready(self, child: Child, *, quiet: bool = False) -> None:
-        while (words := await child.part.ready()) is None:
+        while (words := await child.ready()) is None:
             if not child.running:
                 raise CommandFailed(f"{child.part.name} ended while starting\n{child.tail()}", hint=_logs([child]))
             await asyncio.sleep(READY_POLL_S)
@@ -177,6 +185,12 @@ class Supervisor:
             await child.start()
             with suppress(CommandFailed):
                 await self._until_ready(child)
+
+
+def log_settings(environ: Mapping[str, str]) -> dict[str, str]:
+    """JSON lines, and no quieter than the line that says "ready"."""
+    is_debug = environ.get("HEADRACE_LOG_LEVEL", "").lower() == "debug"
+    return {"HEADRACE_LOG": "json", "HEADRACE_LOG_LEVEL": "debug" if is_debug else "info"}
 
 
 def _ending(code: int) -> str:

@@ -1,0 +1,195 @@
+"""Every command against the real HTTP surfaces over a socket; behind them the port's in-memory implementation."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import json
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+from services.cli.__main__ import run
+from services.cli.exits import Exit
+from services.router.http.app import create_app
+from services.router.http.serving import serving
+from services.router.port import Busy
+from support.router_port import MemoryRouter, Play
+
+
+class Shell:
+    """Types command lines at a router; what came out is on ``out`` and ``err``."""
+
+    def __init__(self, url: str, router: MemoryRouter, capture: pytest.CaptureFixture[str]) -> None:
+        self.url = url
+        self.router = router
+        self._capture = capture
+        self.out = self.err = ""
+
+    async def type(self, *words: str) -> int:
+        code = await asyncio.to_thread(run, [*words, "--router", self.url])
+        self.out, self.err = self._capture.readouterr()
+        return code
+
+    async def json(self, *words: str) -> Any:
+        assert await self.type(*words, "--json") == Exit.OK, self.err
+        return json.loads(self.out)
+
+
+@pytest.fixture
+async def shell(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Shell]:
+    monkeypatch.setenv("COLUMNS", "200")
+    router = MemoryRouter()
+    async with serving(create_app(router), "127.0.0.1", 0) as url:
+        yield Shell(url, router, capsys)
+
+
+async def test_the_answer_alone_is_on_stdout(shell: Shell) -> None:
+    assert await shell.type("ask", "say", "hello") == Exit.OK
+    assert shell.out == "Hello world\n"
+    assert "qwen3 on desktop" in shell.err
+    assert shell.router.last.asked.body.prompt == "say hello" or shell.router.last.asked.body.messages
+
+
+async def test_ask_reads_a_prompt_from_a_pipe(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO("from a pipe\n"))
+    assert await shell.type("ask") == Exit.OK
+    assert "from a pipe" in str(shell.router.last.asked.body)
+
+
+async def test_ask_fixes_model_and_machine_and_explains(shell: Shell) -> None:
+    assert (
+        await shell.type("ask", "hi", "-m", "smollm2:135m", "-w", "desktop", "--max-tokens", "8", "--explain")
+        == Exit.OK
+    )
+    asked = shell.router.last.asked
+    assert (asked.wants.model, asked.wants.worker, asked.options.max_tokens) == ("smollm2:135m", "w-1", 8)
+    assert "→" in shell.err
+
+
+async def test_ask_as_json_is_the_end_of_the_task_and_nothing_else(shell: Shell) -> None:
+    end = await shell.json("ask", "hi")
+    assert end["answer"]["text"] == "Hello world"
+    assert end["status"]["state"] == "completed"
+
+
+async def test_an_answer_that_starts_over_says_so_and_is_whole(shell: Shell) -> None:
+    async def dies_once(play: Play) -> None:
+        await play.start()
+        await play.say("Hel")
+        await play.restart()
+        await play.start(worker="w-2")
+        await play.say("Hello")
+        await play.complete()
+
+    shell.router.script = dies_once
+    assert await shell.type("ask", "hi") == Exit.OK
+    assert shell.out == "Hel\nHello\n"
+    assert "starting over on another machine: lost: desktop is silent" in shell.err
+
+
+async def test_a_failed_task_is_a_failure_with_its_reason(shell: Shell) -> None:
+    async def stalls(play: Play) -> None:
+        await play.start()
+        await play.fail("stall", "no token for 60 s")
+
+    shell.router.script = stalls
+    assert await shell.type("ask", "hi") == Exit.FAILED
+    assert "stall: no token for 60 s" in shell.err
+    assert "headrace explain t1" in shell.err
+
+
+async def test_thinking_is_no_answer(shell: Shell) -> None:
+    async def thinks(play: Play) -> None:
+        await play.start()
+        await play.say("", thinking="hmm")
+        await play.say("42")
+        await play.complete()
+
+    shell.router.script = thinks
+    assert await shell.type("ask", "hi") == Exit.OK
+    assert shell.out == "42\n"
+    assert "hmm" in shell.err
+
+
+async def test_an_unknown_model_names_the_nearest(shell: Shell) -> None:
+    assert await shell.type("ask", "hi", "-m", "qwen33") == Exit.NOT_FOUND
+    assert "nearest: qwen3" in shell.err
+
+
+async def test_a_busy_fleet_has_its_own_exit_code_and_says_when_to_come_back(shell: Shell) -> None:
+    shell.router.refusal = Busy("the queue is full: 1000 of 1000", retry_after_s=4)
+    assert await shell.type("ask", "hi") == Exit.BUSY
+    assert "try again in 4 s" in shell.err
+
+
+async def test_nobody_listening_has_its_own_exit_code(capsys: pytest.CaptureFixture[str]) -> None:
+    assert await asyncio.to_thread(run, ["fleet", "--router", "http://127.0.0.1:1"]) == Exit.UNREACHABLE
+    assert "headrace up" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", ["fleet", "stats", "queue"])
+async def test_what_is_shown_can_be_had_as_json(shell: Shell, command: str) -> None:
+    assert await shell.type(command) == Exit.OK
+    assert shell.out.strip()
+    assert isinstance(await shell.json(command), dict)
+
+
+async def test_the_fleet_shows_its_machines_and_its_models(shell: Shell) -> None:
+    assert await shell.type("fleet") == Exit.OK
+    assert "desktop" in shell.out
+    assert "no_agent" in shell.out
+    assert await shell.type("fleet", "--models") == Exit.OK
+    assert "qwen3:8b" in shell.out
+
+
+async def test_a_preview_shows_the_choice_and_submits_nothing(shell: Shell) -> None:
+    assert await shell.type("preview", "write code") == Exit.OK
+    assert "least predicted completion" in shell.out
+    assert shell.router.plays == {}
+
+
+async def test_explain_tells_of_a_task_and_refuses_an_unknown_one(shell: Shell) -> None:
+    await shell.type("ask", "hi")
+    assert await shell.type("explain", "t1", "--events") == Exit.OK
+    assert "task t1 completed" in shell.out
+    assert await shell.type("explain", "nosuch") == Exit.NOT_FOUND
+
+
+async def test_the_doctor_is_content_with_a_sound_fleet_and_names_what_is_unknown(shell: Shell) -> None:
+    assert await shell.type("doctor") == Exit.OK
+    assert "sync always" in shell.out
+    assert "others_use unknown: no_agent" in shell.out
+
+
+async def test_the_doctor_fails_where_the_router_is_not_ready(shell: Shell) -> None:
+    shell.router.state = type(shell.router.state)(
+        ready=False,
+        dispatcher=False,
+        epoch=0,
+        position=3,
+        last=9,
+        workers=0,
+        waiting=0,
+        sync="10s",
+        reason="reading the log",
+    )
+    assert await shell.type("doctor") == Exit.FAILED
+    assert "not ready: reading the log" in shell.out
+
+
+async def test_a_wrong_option_is_a_usage_error(shell: Shell) -> None:
+    assert await shell.type("fleet", "--no-such") == Exit.USAGE
+
+
+async def test_errors_are_json_too_where_json_was_asked_for(shell: Shell) -> None:
+    assert await shell.type("explain", "nosuch", "--json") == Exit.NOT_FOUND
+    assert "nosuch" in json.loads(shell.err)["error"]["message"]
+    assert shell.out == ""
+
+
+async def test_headrace_alone_shows_what_a_newcomer_needs(capsys: pytest.CaptureFixture[str]) -> None:
+    assert await asyncio.to_thread(run, []) == Exit.OK
+    shown = capsys.readouterr().out
+    assert all(f"headrace {command}" in shown for command in ("up", "ask", "fleet", "stats", "doctor"))
