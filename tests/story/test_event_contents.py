@@ -27,7 +27,8 @@ from services.runtime.server import EmbeddedServer
 from services.runtime.stored import StoredMessage
 from support.builders import DESK, DESK_CANDIDATE, LAPTOP, build, measure
 from support.decisions import Decision, real_decision, told_decision
-from support.history import WEIGHTS, Raw, encoded, history
+from support.history import Raw, encoded, history
+from support.machines import WEIGHTS
 
 # -- A decision ---------------------------------------------------------------------------------------------------------------
 

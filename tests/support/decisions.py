@@ -14,7 +14,8 @@ from services.router.fleet import Fleet, WorkerView
 from services.router.policy.decide import decide
 from services.router.policy.request import request_of
 from support.builders import MODEL
-from support.history import DESK, LAPTOP, MODELS, Entry, history
+from support.history import Entry, history
+from support.machines import DESK, LAPTOP, MODELS
 
 Decision = tuple[TaskSubmitted, TaskRouted]
 
