@@ -26,9 +26,10 @@ SOURCE_WEIGHT_U = {"judge": 1_000_000, "check": 1_000_000, "thumb": 300_000, "si
 BACKEND_FAILURES = frozenset({"stall", "disconnect", "oom", "protocol", "timeout", "lost"})
 """Failures that say something about the machine; busy, refused or fenced attempts never ran."""
 
-_LONGEST_S = 1e7
-_MOST = 1 << 48
-"""Beyond these a number is a broken clock or a broken backend: treated as missing, and sums stay far below 2^127."""
+_LONGEST_S = 1e6
+_MOST = 1 << 30
+_MOST_BYTES = 1 << 50
+"""Beyond these a number is a broken clock or a broken backend: treated as missing. Products of two stay below 2^63."""
 
 
 class Sample(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -39,6 +40,7 @@ class Sample(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     at_us: int
     kind: SampleKind
     task: str | None = None
+    attempt: int | None = None
     model: str
     domain: str
     worker: str | None = None
@@ -50,10 +52,15 @@ class Sample(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     client: str | None = None
     lane: str | None = None
     context: int | None = None
+    capability: str | None = None
+    backend: str | None = None
+    gpu: str | None = None
     resident: bool | None = None
     concurrency: int | None = None
     others_u: int | None = None
     ok: bool | None = None
+    outcome: str | None = None
+    finish_reason: str | None = None
     queue_us: int | None = None
     load_us: int | None = None
     prefill_tok: int | None = None
@@ -61,6 +68,10 @@ class Sample(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     decode_tok: int | None = None
     decode_us: int | None = None
     output_tok: int | None = None
+    prompt_tok: int | None = None
+    cached_tok: int | None = None
+    thinking_tok: int | None = None
+    prompt_chars: int | None = None
     first_token_us: int | None = None
     total_us: int | None = None
     quality_u: int | None = None
@@ -84,29 +95,35 @@ def _completed(event: TaskCompleted, seq: int, at_us: int) -> Sample:
     times = Times(queue_s=event.times.queue_s) if substituted else event.times
     tokens = event.tokens
     output = None if substituted else _count(tokens.output)
-    prompt, cached = _count(tokens.prompt), _count(tokens.cached) or 0
-    prefill_tok, prefill_us = _rate(None if prompt is None else prompt - cached, _us(times.prefill_s))
+    prompt, cached = _count(tokens.prompt), _count(tokens.cached)
+    prefill_tok, prefill_us = _rate(None if prompt is None else prompt - (cached or 0), _us(times.prefill_s))
     decode_tok, decode_us = _rate(output, _us(times.decode_s))
     return Sample(
         seq=seq,
         at_us=at_us,
         kind="speed",
         task=event.task,
+        attempt=event.attempt,
         model=event.model,
         domain=event.domain,
         worker=event.worker,
         digest=event.digest,
         quantisation=event.quantisation,
-        model_bytes=_count(event.model_bytes) or None,
+        model_bytes=_count(event.model_bytes, _MOST_BYTES) or None,
         language=event.language,
         task_kind=event.kind,
         client=event.client,
         lane=event.lane,
         context=_count(event.context),
+        capability=event.capability,
+        backend=event.backend,
+        gpu=event.gpu,
         resident=event.resident,
         concurrency=_count(event.concurrency),
         others_u=_share(event.others_use),
         ok=event.outcome in ("ok", "truncated"),
+        outcome=event.outcome,
+        finish_reason=event.finish_reason,
         queue_us=_us(times.queue_s),
         load_us=_us(times.load_s),
         prefill_tok=prefill_tok,
@@ -114,6 +131,10 @@ def _completed(event: TaskCompleted, seq: int, at_us: int) -> Sample:
         decode_tok=decode_tok,
         decode_us=decode_us,
         output_tok=output,
+        prompt_tok=prompt,
+        cached_tok=cached,
+        thinking_tok=_count(tokens.thinking),
+        prompt_chars=_count(event.prompt_chars),
         first_token_us=_us(times.first_token_s),
         total_us=_us(times.total_s),
     )
@@ -148,11 +169,13 @@ def _failed(event: AttemptFailed, seq: int, at_us: int) -> Sample | None:
         at_us=at_us,
         kind="failure",
         task=event.task,
+        attempt=event.attempt,
         model=event.model,
         domain=event.domain,
         worker=event.worker,
         digest=event.digest,
         ok=False,
+        outcome=event.failure,
         total_us=_us(event.elapsed_s),
     )
 
@@ -161,8 +184,8 @@ def _us(seconds: float | None) -> int | None:
     return round(seconds * UNIT) if seconds is not None and 0.0 <= seconds < _LONGEST_S else None
 
 
-def _count(number: int | None) -> int | None:
-    return number if number is not None and 0 <= number < _MOST else None
+def _count(number: int | None, most: int = _MOST) -> int | None:
+    return number if number is not None and 0 <= number < most else None
 
 
 def _share(fraction: float | None) -> int | None:

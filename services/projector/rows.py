@@ -1,0 +1,440 @@
+"""Events to rows: what one event adds to each table.
+
+Answers "which rows is this event?". Pure: every row is a function of the event, its sequence and its time of storage, so a
+replay makes the same rows. All tables are append-only; whatever must be one row per something is a view or a recomputation
+(``tables``). An event that cannot be read or used becomes a row of ``dead``; nothing is dropped and nothing stops.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+import msgspec
+
+from schemas import events
+from schemas.codec import UnknownEvent, decode
+from schemas.errors import InvalidEvent
+from schemas.events import type_of
+from schemas.samples import Sample, sample_of
+from services.runtime.stored import StoredMessage
+
+DEAD_DATA_CHARS = 4_096
+"""Enough to see what an unreadable event was; the whole of it stays in EVENTS."""
+
+
+class SampleRow(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A row of ``samples``; its attributes are in ``cell_key`` under ``cid``. Positional: made a million times."""
+
+    seq: int
+    at_us: int
+    cid: int
+    kind: str
+    task: str | None = None
+    attempt: int | None = None
+    ok: bool | None = None
+    outcome: str | None = None
+    finish_reason: str | None = None
+    resident: bool | None = None
+    concurrency: int | None = None
+    others_u: int | None = None
+    queue_us: int | None = None
+    load_us: int | None = None
+    prefill_tok: int | None = None
+    prefill_us: int | None = None
+    decode_tok: int | None = None
+    decode_us: int | None = None
+    output_tok: int | None = None
+    prompt_tok: int | None = None
+    cached_tok: int | None = None
+    thinking_tok: int | None = None
+    prompt_chars: int | None = None
+    first_token_us: int | None = None
+    total_us: int | None = None
+    quality_u: int | None = None
+    quality_w_u: int | None = None
+
+
+class KeyRow(NamedTuple):
+    """A row of ``cell_key``: one combination of attributes; ``cell`` numbers its (model, domain, worker)."""
+
+    cid: int
+    cell: int
+    model: str
+    domain: str
+    worker: str | None
+    digest: str | None
+    quantisation: str | None
+    model_bytes: int | None
+    language: str | None
+    task_kind: str | None
+    client: str | None
+    lane: str | None
+    context: int | None
+    capability: str | None
+    backend: str | None
+    gpu: str | None
+
+
+class FactRow(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A row of ``task_facts``: one event of a task's life, completions apart (they are rows of ``samples``)."""
+
+    seq: int
+    at_us: int
+    task: str
+    type: str
+    attempt: int | None = None
+    client: str | None = None
+    session: str | None = None
+    task_kind: str | None = None
+    urgency: str | None = None
+    domain: str | None = None
+    language: str | None = None
+    route: str | None = None
+    model: str | None = None
+    worker: str | None = None
+    lane: str | None = None
+    prompt_tokens: int | None = None
+    waited_s: float | None = None
+    predicted_s: float | None = None
+    failure: str | None = None
+    reason: str | None = None
+    parent: str | None = None
+
+
+class CandidateRow(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A row of ``candidates``: one pair of one decision, with the reason where it was removed."""
+
+    seq: int
+    at_us: int
+    task: str
+    decision: str
+    rank: int | None = None
+    model: str
+    worker: str | None = None
+    removed: str | None = None
+    cost_s: float | None = None
+    wait_s: float | None = None
+    load_s: float | None = None
+    prefill_s: float | None = None
+    decode_s: float | None = None
+    sharing_s: float | None = None
+    total_s: float | None = None
+    decode_tps: float | None = None
+    decode_level: str | None = None
+    decode_n: int | None = None
+    decode_age_s: float | None = None
+    prefill_tps: float | None = None
+    prefill_level: str | None = None
+    prefill_n: int | None = None
+    quality: float | None = None
+    quality_level: str | None = None
+    quality_n: int | None = None
+    uncertainty: float | None = None
+    others_use: float | None = None
+    resident: bool | None = None
+    fresh: bool | None = None
+
+
+class WorkerRow(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A row of ``worker_reports``: a report or a leave."""
+
+    seq: int
+    at_us: int
+    worker: str
+    boot: str
+    left: bool
+    reason: str | None = None
+    name: str | None = None
+    host: str | None = None
+    backend: str | None = None
+    backend_version: str | None = None
+    gpu: str | None = None
+    local: bool | None = None
+    slots: int | None = None
+    supports: tuple[str, ...] | None = None
+    models: tuple[events.ModelInfo, ...] | None = None
+
+
+class DeadRow(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A row of ``dead``: an event that this program cannot read or use, and why."""
+
+    seq: int
+    at_us: int
+    subject: str
+    type: str | None = None
+    v: int | None = None
+    reason: str
+    data: str
+
+
+class Keys:
+    """Numbers for attribute combinations and for cells; the same log gives the same numbers."""
+
+    def __init__(self, rows: Iterable[KeyRow] = ()) -> None:
+        self._cids: dict[tuple[object, ...], tuple[int, int]] = {}
+        self._cells: dict[tuple[str, str, str | None], int] = {}
+        for row in rows:
+            self._cids[tuple(row[2:])] = (row.cid, row.cell)
+            self._cells[row.model, row.domain, row.worker] = row.cell
+
+    def number(self, sample: Sample, new: list[KeyRow]) -> tuple[int, int]:
+        """(cid, cell) of a sample; a combination not seen before is appended to ``new``."""
+        key = (
+            sample.model,
+            sample.domain,
+            sample.worker,
+            sample.digest,
+            sample.quantisation,
+            sample.model_bytes,
+            sample.language,
+            sample.task_kind,
+            sample.client,
+            sample.lane,
+            sample.context,
+            sample.capability,
+            sample.backend,
+            sample.gpu,
+        )
+        found = self._cids.get(key)
+        if found is None:
+            cell = self._cells.setdefault(key[:3], len(self._cells) + 1)
+            found = self._cids[key] = (len(self._cids) + 1, cell)
+            new.append(KeyRow(*found, *key))
+        return found
+
+
+class Batch:
+    """The rows of some messages. ``touched`` are the cells whose statistics they change."""
+
+    def __init__(self, keys: Keys) -> None:
+        self._keys = keys
+        self.keys: list[KeyRow] = []
+        self.samples: list[SampleRow] = []
+        self.facts: list[FactRow] = []
+        self.candidates: list[CandidateRow] = []
+        self.workers: list[WorkerRow] = []
+        self.dead: list[DeadRow] = []
+        self.touched: set[int] = set()
+
+    def add(self, message: StoredMessage) -> None:
+        seq, at_us = message.seq, message.at_us
+        try:
+            event = decode(message.data)
+            if isinstance(event, UnknownEvent):
+                self.park(message, f"version {event.v} is not known here", event.type, event.v)
+                return
+            sample = sample_of(event, seq, at_us)
+        except InvalidEvent as error:
+            self.park(message, str(error))
+            return
+        if sample is not None:
+            self._add_sample(sample)
+        if not isinstance(event, events.TaskCompleted | events.QualityJudged):
+            self._add_rest(event, seq, at_us)
+
+    def park(self, message: StoredMessage, reason: str, type_: str | None = None, v: int | None = None) -> None:
+        data = message.data[: 4 * DEAD_DATA_CHARS].decode(errors="replace")[:DEAD_DATA_CHARS].replace("\0", "�")
+        self.dead.append(
+            DeadRow(
+                seq=message.seq,
+                at_us=message.at_us,
+                subject=message.subject,
+                type=type_,
+                v=v,
+                reason=reason.replace("\0", "�"),
+                data=data,
+            )
+        )
+
+    def _add_sample(self, s: Sample) -> None:
+        cid, cell = self._keys.number(s, self.keys)
+        self.touched.add(cell)
+        self.samples.append(
+            SampleRow(
+                s.seq,
+                s.at_us,
+                cid,
+                s.kind,
+                s.task,
+                s.attempt,
+                s.ok,
+                s.outcome,
+                s.finish_reason,
+                s.resident,
+                s.concurrency,
+                s.others_u,
+                s.queue_us,
+                s.load_us,
+                s.prefill_tok,
+                s.prefill_us,
+                s.decode_tok,
+                s.decode_us,
+                s.output_tok,
+                s.prompt_tok,
+                s.cached_tok,
+                s.thinking_tok,
+                s.prompt_chars,
+                s.first_token_us,
+                s.total_us,
+                s.quality_u,
+                s.quality_w_u,
+            )
+        )
+
+    def _add_rest(self, event: events.AnyEvent, seq: int, at_us: int) -> None:
+        if isinstance(event, events.WorkerReported | events.WorkerLeft):
+            self.workers.append(_worker(event, seq, at_us))
+        elif (fact := _fact(event, seq, at_us)) is not None:
+            self.facts.append(fact)
+        if isinstance(event, events.TaskRouted | events.TaskReleased):
+            self.candidates.extend(_candidates(event, seq, at_us))
+
+
+def _fact(event: events.AnyEvent, seq: int, at_us: int) -> FactRow | None:
+    match event:
+        case events.TaskSubmitted():
+            return FactRow(
+                seq=seq,
+                at_us=at_us,
+                task=event.task,
+                type="task.submitted",
+                client=event.client,
+                session=event.session,
+                task_kind=event.kind,
+                urgency=event.urgency,
+                domain=event.domain.label,
+                language=event.language,
+                route=event.wants.route,
+                model=event.wants.model,
+                worker=event.wants.worker,
+                prompt_tokens=event.sizes.prompt_tokens,
+                parent=event.parent,
+            )
+        case events.TaskRouted(choice=choice):
+            return FactRow(
+                seq=seq,
+                at_us=at_us,
+                task=event.task,
+                type="task.routed",
+                model=choice.model if choice else None,
+                worker=choice.worker if choice else None,
+                reason=choice.reason if choice else None,
+            )
+        case events.TaskReleased():
+            return FactRow(
+                seq=seq,
+                at_us=at_us,
+                task=event.task,
+                type="task.released",
+                attempt=event.attempt,
+                model=event.model,
+                worker=event.expected_worker,
+                lane=event.lane,
+                waited_s=event.waited_s,
+                predicted_s=event.predicted.total_s,
+                reason=event.reason,
+            )
+        case events.TaskStarted():
+            return FactRow(
+                seq=seq,
+                at_us=at_us,
+                task=event.task,
+                type="task.started",
+                attempt=event.attempt,
+                model=event.model,
+                worker=event.worker,
+            )
+        case events.AttemptFailed():
+            return FactRow(
+                seq=seq,
+                at_us=at_us,
+                task=event.task,
+                type="attempt.failed",
+                attempt=event.attempt,
+                model=event.model,
+                worker=event.worker,
+                failure=event.failure,
+                reason=event.detail or None,
+            )
+        case events.TaskFailed(detail=detail) | events.TaskDead(detail=detail) | events.TaskCancelled(reason=detail):
+            return FactRow(
+                seq=seq,
+                at_us=at_us,
+                task=event.task,
+                type=type_of(event),
+                attempt=None if isinstance(event, events.TaskCancelled) else event.attempts,
+                failure=event.failure if isinstance(event, events.TaskFailed) else None,
+                reason=detail or None,
+            )
+        case _:
+            return None
+
+
+def _candidates(event: events.TaskRouted | events.TaskReleased, seq: int, at_us: int) -> Iterable[CandidateRow]:
+    decision = type_of(event)
+    for rank, c in enumerate(event.candidates, start=1):
+        p = c.predicted
+        yield CandidateRow(
+            seq=seq,
+            at_us=at_us,
+            task=event.task,
+            decision=decision,
+            rank=rank,
+            model=c.model,
+            worker=c.worker,
+            cost_s=c.cost_s,
+            wait_s=p.wait_s,
+            load_s=p.load_s,
+            prefill_s=p.prefill_s,
+            decode_s=p.decode_s,
+            sharing_s=p.sharing_s,
+            total_s=p.total_s,
+            decode_tps=c.decode.value,
+            decode_level=c.decode.level,
+            decode_n=c.decode.n,
+            decode_age_s=c.decode.age_s,
+            prefill_tps=c.prefill.value,
+            prefill_level=c.prefill.level,
+            prefill_n=c.prefill.n,
+            quality=c.quality.value,
+            quality_level=c.quality.level,
+            quality_n=c.quality.n,
+            uncertainty=c.uncertainty,
+            others_use=c.others_use,
+            resident=c.resident,
+            fresh=c.fresh,
+        )
+    for gone in event.removed if isinstance(event, events.TaskRouted) else ():
+        yield CandidateRow(
+            seq=seq,
+            at_us=at_us,
+            task=event.task,
+            decision=decision,
+            model=gone.model,
+            worker=gone.worker,
+            removed=gone.reason,
+        )
+
+
+def _worker(event: events.WorkerReported | events.WorkerLeft, seq: int, at_us: int) -> WorkerRow:
+    if isinstance(event, events.WorkerLeft):
+        return WorkerRow(
+            seq=seq, at_us=at_us, worker=event.worker, boot=event.boot, left=True, reason=event.reason or None
+        )
+    return WorkerRow(
+        seq=seq,
+        at_us=at_us,
+        worker=event.worker,
+        boot=event.boot,
+        left=False,
+        name=event.name,
+        host=event.host,
+        backend=event.backend,
+        backend_version=event.backend_version,
+        gpu=event.gpu,
+        local=event.local,
+        slots=event.slots,
+        supports=event.supports,
+        models=event.models,
+    )
