@@ -1,0 +1,61 @@
+"""All HTTP surfaces as one application over the router's port. Every error leaves in the form of the path that was asked."""
+
+from __future__ import annotations
+
+from fastapi import FastAPI, Request
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
+from starlette.responses import Response
+
+from schemas.errors import HeadraceError
+from services.router.http.live import Timing
+from services.router.http.native import native_routes
+from services.router.http.openai import openai_routes
+from services.router.http.overview import overview_routes
+from services.router.http.problems import INTERNAL, Problem, http_problem, problem_of, respond
+from services.router.port import RouterPort
+from services.runtime.logs import logger
+
+log = logger("http")
+
+
+def create_app(router: RouterPort, *, timing: Timing | None = None) -> FastAPI:
+    """``timing`` is for tests; the defaults are what docs/http.md promises."""
+    timing = timing or Timing()
+    # The interactive pages would load scripts from elsewhere; /openapi.json stays.
+    app = FastAPI(title="Headrace", docs_url=None, redoc_url=None, redirect_slashes=False)
+    app.include_router(native_routes(router, timing))
+    app.include_router(overview_routes(router))
+    app.include_router(openai_routes(router, timing))
+    app.add_exception_handler(HeadraceError, _on_refusal)
+    app.add_exception_handler(HTTPException, _on_http)
+    app.add_exception_handler(ClientDisconnect, _on_gone)
+    app.add_exception_handler(Exception, _on_crash)
+    return app
+
+
+async def _on_refusal(request: Request, error: Exception) -> Response:
+    assert isinstance(error, HeadraceError)
+    return _answer(request, problem_of(error))
+
+
+async def _on_http(request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    words = f"{request.method} {request.url.path}: {error.detail}; GET / lists the paths"
+    return _answer(request, http_problem(error.status_code, words))
+
+
+async def _on_gone(request: Request, error: Exception) -> Response:
+    """The client left while it was still sending: nobody reads this."""
+    return Response(status_code=400)
+
+
+async def _on_crash(request: Request, error: Exception) -> Response:
+    log.error(
+        "request failed", action="request_failed", path=request.url.path, error=type(error).__name__, exc_info=error
+    )
+    return _answer(request, INTERNAL)
+
+
+def _answer(request: Request, problem: Problem) -> Response:
+    return respond(problem, openai=request.url.path.startswith("/v1/"))

@@ -1,0 +1,72 @@
+"""What of a request do both surfaces understand alike? Constraints, sampling options and the worker's name."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import msgspec
+
+from schemas.events import Urgency
+from services.router.fleet import Fleet
+from services.router.http.reading import BadRequest
+
+AUTO = "auto"
+"""The virtual model that leaves the choice to the router."""
+
+Count = Annotated[int, msgspec.Meta(ge=1, le=2**31 - 1)]
+Seconds = Annotated[float, msgspec.Meta(gt=0, le=86_400.0 * 7)]
+Slider = Annotated[float, msgspec.Meta(ge=0, le=1e6)]
+Name = Annotated[str, msgspec.Meta(min_length=1, max_length=512)]
+Temperature = Annotated[float, msgspec.Meta(ge=0, le=100)]
+Share = Annotated[float, msgspec.Meta(ge=0, le=1)]
+Seed = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
+
+
+class Constraints(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What the client insists on. Misspelled names are refused: they would silently route elsewhere."""
+
+    worker: Name | None = None
+    capability: Name | None = None
+    context: Count | None = None
+    max_tokens: Count | None = None
+    deadline_s: Seconds | None = None
+    domain: Name | None = None
+    urgency: Urgency = "interactive"
+    slider: Slider | None = None
+
+
+class RoutedConstraints(Constraints, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The same inside an OpenAI request, which has no place of its own for a route."""
+
+    route: Name | None = None
+
+
+class Sampling(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    temperature: Temperature | None = None
+    top_p: Share | None = None
+    seed: Seed | None = None
+
+
+def wanted_model(model: str | None) -> str | None:
+    """None leaves the choice open."""
+    return None if model is None or model == AUTO else model
+
+
+def worker_id(fleet: Fleet, wanted: str | None, field: str) -> str | None:
+    """The id for an id or a name. Raises BadRequest where nobody or several are called so."""
+    if wanted is None or wanted in fleet.workers:
+        return wanted
+    named = [worker.id for worker in fleet.workers.values() if worker.name == wanted]
+    if len(named) == 1:
+        return named[0]
+    if named:
+        raise BadRequest(
+            f"{field}: {len(named)} workers are called {wanted!r}; use an id: {', '.join(sorted(named))}", field
+        )
+    known = ", ".join(sorted(worker.name for worker in fleet.workers.values())) or "none yet"
+    raise BadRequest(f"{field}: no worker is called {wanted!r}; known: {known}", field)
+
+
+def given(values: dict[str, Any], taken: frozenset[str]) -> dict[str, Any]:
+    """What is left for the backend."""
+    return {key: value for key, value in values.items() if key not in taken}

@@ -1,0 +1,39 @@
+"""Who asks, and in which conversation? See docs/http.md, "Who asks". A token itself is never kept."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+
+from services.router.http.reading import BadRequest
+
+LOCAL = "local"
+NAME_CHARS_MAX = 128
+"""A client's name becomes a subject token, three bytes for each unusual one; a subject should stay below 1 KiB."""
+
+
+def client_of(headers: Mapping[str, str], named: str | None = None) -> str:
+    """The name given in the body, else in the header, else the bearer token's short hash, else ``local``."""
+    client = (
+        named or headers.get("x-headrace-client", "").strip() or _token_name(headers.get("authorization", "")) or LOCAL
+    )
+    return _checked(client, "client")
+
+
+def session_of(headers: Mapping[str, str], named: str | None = None, fallback: str | None = None) -> str | None:
+    """The name given in the body, else in a header, else ``fallback`` (OpenAI's prompt_cache_key)."""
+    session = named or headers.get("session-id") or headers.get("x-client-request-id") or fallback
+    return _checked(session, "session") if session else None
+
+
+def _token_name(authorization: str) -> str | None:
+    scheme, _, token = authorization.partition(" ")
+    if scheme.lower() != "bearer" or not token.strip():
+        return None
+    return "key-" + hashlib.sha256(token.strip().encode()).hexdigest()[:12]
+
+
+def _checked(name: str, field: str) -> str:
+    if len(name) > NAME_CHARS_MAX:
+        raise BadRequest(f"{field} has {len(name)} characters; at most {NAME_CHARS_MAX} are allowed", field)
+    return name

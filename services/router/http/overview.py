@@ -1,0 +1,67 @@
+"""Headrace's own paths about the fleet: machines, models, statistics, queue, health (docs/http.md). All from memory."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+
+from fastapi import APIRouter, Request
+from starlette.responses import PlainTextResponse, Response
+
+from services.router.http.asking import AUTO
+from services.router.http.fleet_rows import model_rows, worker_rows
+from services.router.http.reading import typed
+from services.router.http.replies import Json
+from services.router.http.stats_rows import StatsFilter, stats_rows
+from services.router.port import RouterPort
+
+WELCOME = """\
+This is a Headrace router.
+
+  GET  /workers  /models  /stats  /queue  /readyz
+  POST /route                  submit a prompt; then GET /task/{id}/stream
+  GET  /route/preview?prompt=  what it would decide
+  GET  /explain/{id}           why it decided so
+  POST /v1/chat/completions    for any OpenAI client, with model "auto" or one of GET /v1/models
+"""
+
+
+def overview_routes(router: RouterPort) -> APIRouter:
+    routes = APIRouter()
+
+    @routes.get("/")
+    async def welcome() -> Response:
+        return PlainTextResponse(WELCOME)
+
+    @routes.get("/workers")
+    async def workers() -> Response:
+        return Json({"workers": worker_rows(router.fleet())})
+
+    @routes.get("/models")
+    async def models() -> Response:
+        return Json({"models": model_rows(router.fleet()), "virtual": [AUTO]})
+
+    @routes.get("/stats")
+    async def stats(request: Request) -> Response:
+        wanted = typed(dict(request.query_params), StatsFilter)
+        statistics = router.statistics()
+        rows = stats_rows(statistics.cells(), router.fleet(), wanted, int(time.time() * 1_000_000))
+        return Json({"position": statistics.position, "rows": rows})
+
+    @routes.get("/queue")
+    async def queue() -> Response:
+        tasks = router.queue()
+        states = Counter(task.state for task in tasks)
+        counts = {state: states[state] for state in ("waiting", "released", "running")}
+        return Json({**counts, "tasks": tasks})
+
+    @routes.get("/healthz")
+    async def healthz() -> Response:
+        return Json({"ok": True})
+
+    @routes.get("/readyz")
+    async def readyz() -> Response:
+        readiness = router.readiness()
+        return Json(readiness, 200 if readiness.ready else 503)
+
+    return routes

@@ -1,0 +1,127 @@
+"""What went wrong, for whom, in which form? One value per error, two forms: ours and OpenAI's (docs/http.md, "Errors").
+
+A client's mistake is never a 5xx.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+from starlette.responses import Response
+
+from schemas.errors import BusError, HeadraceError, UnknownModel
+from services.router.http.reading import BadRequest, TooLarge
+from services.router.port import Busy, TaskStatus
+
+AGAIN_S = 5.0
+"""Retry-After where nobody computed one: a NATS server or a worker that restarts is back by then."""
+
+
+class Problem(msgspec.Struct, frozen=True, kw_only=True):
+    """An error as a client will see it."""
+
+    status: int
+    code: str
+    message: str
+    field: str | None = None
+    nearest: tuple[str, ...] = ()
+    retry_after_s: float | None = None
+
+
+class UnknownTask(HeadraceError, LookupError):
+    """No such task, or one forgotten by everybody."""
+
+    def __init__(self, task: str) -> None:
+        super().__init__(f"no task {task[:64]!r} is known; GET /queue lists the present ones")
+
+
+def problem_of(error: HeadraceError) -> Problem:
+    """What a refusal looks like from outside."""
+    message = str(error)
+    match error:
+        case BadRequest():
+            return Problem(status=400, code="invalid_request", message=message, field=error.field)
+        case TooLarge():
+            return Problem(status=413, code="too_large", message=message)
+        case UnknownModel():
+            return Problem(status=404, code="unknown_model", message=message, field="model", nearest=error.nearest)
+        case UnknownTask():
+            return Problem(status=404, code="unknown_task", message=message)
+        case Busy():
+            return Problem(status=error.status, code="busy", message=message, retry_after_s=error.retry_after_s)
+        case BusError():
+            return Problem(status=503, code="not_stored", message=message, retry_after_s=AGAIN_S)
+        case _ if isinstance(error, ValueError):
+            return Problem(status=400, code="invalid_request", message=message)
+        case _:
+            return Problem(status=503, code="unavailable", message=message, retry_after_s=AGAIN_S)
+
+
+def http_problem(status: int, detail: str) -> Problem:
+    """A path or method that does not exist."""
+    code = {404: "not_found", 405: "method_not_allowed"}.get(status, "invalid_request")
+    return Problem(status=status, code=code, message=detail)
+
+
+INTERNAL = Problem(status=500, code="internal", message="the router failed at this request; its log says where")
+
+
+def problem_of_end(status: TaskStatus) -> Problem | None:
+    """None where the task completed; otherwise what to tell somebody who waited for its answer."""
+    detail = status.detail or status.reason or "no reason was given"
+    where = f"task {status.task}"
+    match status.state:
+        case "completed":
+            return None
+        case "cancelled":
+            return Problem(status=409, code="cancelled", message=f"{where} was cancelled: {detail}")
+        case "dead":
+            return Problem(
+                status=502, code="dead", message=f"{where} was given up after {status.attempt} attempts: {detail}"
+            )
+    failure = status.failure or "failed"
+    message = f"{where} failed ({failure}): {detail}"
+    match failure:
+        case "rejected":
+            return Problem(status=400, code="rejected", message=message)
+        case "timeout":
+            return Problem(status=504, code="timeout", message=message)
+        case "busy" | "not_started":
+            return Problem(status=503, code=failure, message=message, retry_after_s=AGAIN_S)
+        case _:
+            return Problem(status=502, code=failure, message=message)
+
+
+def native_form(problem: Problem) -> dict[str, Any]:
+    return {
+        "error": {
+            "code": problem.code,
+            "message": problem.message,
+            "field": problem.field,
+            "nearest": problem.nearest,
+            "retry_after_s": problem.retry_after_s,
+        }
+    }
+
+
+def openai_form(problem: Problem) -> dict[str, Any]:
+    if problem.status == 429:
+        kind = "rate_limit_error"
+    elif problem.status >= 500:
+        kind = "server_error"
+    else:
+        kind = "invalid_request_error"
+    code = "model_not_found" if problem.code == "unknown_model" else problem.code
+    return {"error": {"message": problem.message, "type": kind, "param": problem.field, "code": code}}
+
+
+def respond(problem: Problem, *, openai: bool, headers: Mapping[str, str] | None = None) -> Response:
+    form = openai_form(problem) if openai else native_form(problem)
+    all_headers = dict(headers or {})
+    if problem.retry_after_s is not None:
+        # HTTP knows whole seconds only, and 0 would invite a busy loop.
+        all_headers["retry-after"] = str(max(1, math.ceil(problem.retry_after_s)))
+    return Response(msgspec.json.encode(form), problem.status, all_headers, media_type="application/json")

@@ -1,0 +1,121 @@
+"""What did the client send? Bytes to typed values, every fault named by its field.
+
+Nothing here may answer a bad request with anything but BadRequest or TooLarge.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any, TypeVar
+
+import msgspec
+from starlette.requests import Request
+
+from schemas.errors import HeadraceError
+
+MAX_BODY_BYTES = 32 * 1024 * 1024
+"""PROTOCOL.md, "Sizes": a chat with a dozen photographs fits, a film does not."""
+
+T = TypeVar("T")
+
+_AT = re.compile(r" - at `\$\.?(.*)`$")
+
+
+class BadRequest(HeadraceError, ValueError):
+    """A request that cannot be understood; ``field`` is where, in the client's own words."""
+
+    def __init__(self, message: str, field: str | None = None) -> None:
+        super().__init__(message)
+        self.field = field
+
+
+class TooLarge(HeadraceError, ValueError):
+    """A body above the limit."""
+
+
+async def read_json(request: Request) -> dict[str, Any]:
+    """The body as one JSON object. Raises BadRequest or TooLarge."""
+    return parse_object(await read_body(request))
+
+
+async def read_body(request: Request, limit: int = MAX_BODY_BYTES) -> bytes:
+    """Stops reading at the limit, declared or not."""
+    declared = request.headers.get("content-length", "")
+    if declared.isascii() and declared.isdigit() and int(declared) > limit:
+        raise _too_large(declared, limit)
+    pieces: list[bytes] = []
+    size = 0
+    async for piece in request.stream():
+        size += len(piece)
+        if size > limit:
+            raise _too_large(f"more than {limit}", limit)
+        pieces.append(piece)
+    return b"".join(pieces)
+
+
+def parse_object(data: bytes) -> dict[str, Any]:
+    if not data.strip():
+        raise BadRequest("the body is empty; send one JSON object")
+    try:
+        value = msgspec.json.decode(data)
+    except msgspec.DecodeError as error:
+        raise BadRequest(f"the body is not JSON: {error}") from error
+    except RecursionError:
+        raise BadRequest("the body is nested too deeply; send flatter JSON") from None
+    if not isinstance(value, dict):
+        raise BadRequest(f"the body is JSON, but a {type(value).__name__}; send one JSON object")
+    return value
+
+
+def typed(values: Mapping[str, Any], kind: type[T], *, prefix: str = "", strict: bool = True) -> T:
+    """``values`` as ``kind``; ``strict`` False also takes numbers written as texts, as in a query string."""
+    try:
+        return msgspec.convert(values, type=kind, strict=strict)
+    except msgspec.ValidationError as error:
+        raise _named(str(error), prefix) from error
+
+
+def check_messages(messages: Iterable[Any]) -> tuple[dict[str, Any], ...]:
+    """OpenAI-style messages, kept whole: only what the router itself reads is checked, the rest is the backend's to judge."""
+    checked = tuple(_message(message, f"messages[{at}]") for at, message in enumerate(messages))
+    if not checked:
+        raise BadRequest("messages is empty; send at least one message", "messages")
+    return checked
+
+
+def _message(message: Any, field: str) -> dict[str, Any]:
+    if not isinstance(message, dict):
+        raise BadRequest(f"{field} is a {type(message).__name__}; a message is an object with role and content", field)
+    role = message.get("role")
+    if not isinstance(role, str) or not role:
+        raise BadRequest(f"{field}.role is {role!r}; expected system, user, assistant or tool", f"{field}.role")
+    content = message.get("content")
+    if content is None or isinstance(content, str):
+        return message
+    if not isinstance(content, list):
+        raise BadRequest(
+            f"{field}.content is a {type(content).__name__}; expected a text or a list of parts", f"{field}.content"
+        )
+    for at, part in enumerate(content):
+        here = f"{field}.content[{at}]"
+        if not isinstance(part, dict) or not isinstance(part.get("type"), str):
+            raise BadRequest(f"{here} has no type; a part is an object with a type such as text or image_url", here)
+        if part["type"] == "text" and not isinstance(part.get("text"), str):
+            raise BadRequest(f"{here}.text is not a text", f"{here}.text")
+    return message
+
+
+def _named(message: str, prefix: str) -> BadRequest:
+    """msgspec ends its messages with the path; a missing or unknown field is named before it."""
+    found = _AT.search(message)
+    path = found[1] if found else ""
+    name = re.search(r"(?:required field|unknown field) `([^`]+)`", message)
+    parts = [part for part in (prefix, path, name[1] if name else "") if part]
+    field = ".".join(parts) or None
+    words = _AT.sub("", message)
+    return BadRequest(f"{field}: {words}" if field else words, field)
+
+
+def _too_large(size: str, limit: int) -> TooLarge:
+    return TooLarge(f"the body has {size} bytes; the limit is {limit}: send fewer or smaller images, or split the text")

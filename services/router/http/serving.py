@@ -1,0 +1,77 @@
+"""uvicorn as a part of the process: it listens, it stops when told, it leaves signals to the process's own lifecycle."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import socket
+from collections.abc import AsyncIterator, Iterator
+
+import uvicorn
+from fastapi import FastAPI
+
+from schemas.errors import SettingsError
+
+KEEP_CONNECTION_S = 75
+"""Longer than the usual 60 s of proxies and client pools, so that they close first: the other way round a request is lost."""
+
+
+class _Server(uvicorn.Server):
+    def __init__(self, config: uvicorn.Config) -> None:
+        super().__init__(config)
+        self.listening = asyncio.Event()
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        try:
+            await super().startup(sockets)
+        finally:
+            self.listening.set()
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """uvicorn would take SIGTERM away from services.runtime.lifecycle."""
+        yield
+
+
+@contextlib.asynccontextmanager
+async def serving(app: FastAPI, host: str, port: int, *, drain_s: int = 5) -> AsyncIterator[str]:
+    """Listens while the block runs; gives the base URL (port 0 picks a free one). Streams get ``drain_s`` to end.
+
+    Raises SettingsError where the address is taken.
+    """
+    config = uvicorn.Config(
+        app,
+        log_config=None,
+        access_log=False,
+        lifespan="off",
+        ws="none",
+        server_header=False,
+        timeout_keep_alive=KEEP_CONNECTION_S,
+        timeout_graceful_shutdown=drain_s,
+    )
+    listening = _listen(host, port)
+    server = _Server(config)
+    running = asyncio.create_task(server.serve(sockets=[listening]))
+    try:
+        await server.listening.wait()
+        shown = f"[{host}]" if ":" in host else host
+        yield f"http://{shown}:{listening.getsockname()[1]}"
+    finally:
+        server.should_exit = True
+        await running
+        listening.close()
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listening = socket.socket(family, socket.SOCK_STREAM)
+    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listening.bind((host, port))
+    except OSError as error:
+        listening.close()
+        raise SettingsError(
+            f"router.host {host!r}, router.port {port}: cannot listen ({error.strerror}); "
+            "is another router running? Choose another port with --port or HEADRACE_ROUTER_PORT"
+        ) from error
+    return listening

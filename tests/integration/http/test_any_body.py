@@ -1,0 +1,112 @@
+"""Whatever JSON arrives, nobody sees a 5xx that docs/http.md does not name, and every error has its form."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import httpx
+import msgspec
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from services.router.http.app import create_app
+from support.router_port import MemoryRouter
+
+ANY_TEXT = st.text(max_size=8)
+ANY_JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | ANY_TEXT,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(ANY_TEXT, inner, max_size=3),
+    max_leaves=8,
+)
+MESSAGE = st.fixed_dictionaries(
+    {"role": st.sampled_from(["user", "assistant", "tool"]) | ANY_JSON, "content": ANY_TEXT | ANY_JSON}
+)
+CONSTRAINTS = st.dictionaries(
+    st.sampled_from(
+        ["worker", "capability", "context", "max_tokens", "deadline_s", "domain", "urgency", "slider", "route"]
+    ),
+    ANY_JSON | st.sampled_from(["laptop", "batch", 1, 0.5]),
+    max_size=4,
+)
+NATIVE = st.fixed_dictionaries(
+    {},
+    optional={
+        "prompt": ANY_JSON | ANY_TEXT,
+        "messages": st.lists(MESSAGE, max_size=2) | ANY_JSON,
+        "model": st.sampled_from(["auto", "qwen3", "qwen4"]) | ANY_JSON,
+        "client": ANY_JSON | ANY_TEXT,
+        "session": ANY_JSON,
+        "constraints": CONSTRAINTS | ANY_JSON,
+        "options": st.dictionaries(st.sampled_from(["temperature", "top_p", "seed"]), ANY_JSON) | ANY_JSON,
+        "extra": ANY_JSON,
+    },
+)
+OPENAI = st.fixed_dictionaries(
+    {"messages": st.lists(MESSAGE, min_size=1, max_size=2) | ANY_JSON},
+    optional={
+        "model": st.sampled_from(["auto", "qwen3", "qwen4"]) | ANY_JSON,
+        "stream": st.booleans() | ANY_JSON,
+        "stream_options": ANY_JSON,
+        "max_tokens": ANY_JSON,
+        "temperature": ANY_JSON,
+        "seed": ANY_JSON,
+        "n": ANY_JSON,
+        "prompt_cache_key": ANY_JSON,
+        "headrace": CONSTRAINTS | ANY_JSON,
+        "tools": ANY_JSON,
+    },
+)
+PATIENT = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+
+
+def posted(path: str, body: bytes) -> httpx.Response:
+    async def post() -> httpx.Response:
+        transport = httpx.ASGITransport(app=create_app(MemoryRouter()), raise_app_exceptions=False)
+        async with httpx.AsyncClient(transport=transport, base_url="http://router") as client:
+            return await client.post(path, content=body)
+
+    return asyncio.run(post())
+
+
+def assert_documented(reply: httpx.Response, codes: set[Any], *, openai: bool) -> None:
+    assert reply.status_code in {200, 202, 400, 404}, reply.text
+    if reply.status_code < 400:
+        return
+    error = reply.json()["error"]
+    assert set(error) == (
+        {"message", "type", "param", "code"} if openai else {"code", "message", "field", "nearest", "retry_after_s"}
+    )
+    assert error["code"] in codes
+    assert error["message"]
+
+
+@PATIENT
+@given(ANY_JSON | NATIVE)
+def test_any_json_to_route_is_accepted_or_refused_by_name(body: Any) -> None:
+    assert_documented(posted("/route", msgspec.json.encode(body)), {"invalid_request", "unknown_model"}, openai=False)
+
+
+@PATIENT
+@given(ANY_JSON | OPENAI)
+def test_any_json_to_chat_is_answered_or_refused_by_name(body: Any) -> None:
+    reply = posted("/v1/chat/completions", msgspec.json.encode(body))
+    assert_documented(reply, {"invalid_request", "model_not_found"}, openai=True)
+
+
+@PATIENT
+@given(st.binary(max_size=60) | st.text(max_size=60).map(str.encode))
+def test_any_bytes_are_refused_by_name(body: bytes) -> None:
+    for path, openai in (("/route", False), ("/v1/chat/completions", True)):
+        assert_documented(posted(path, body), {"invalid_request"}, openai=openai)
+
+
+@settings(max_examples=80, deadline=None)
+@given(st.dictionaries(st.sampled_from(["prompt", "model", "worker", "context", "slider", "urgency", "x"]), ANY_TEXT))
+def test_any_query_is_answered_or_refused_by_name(query: dict[str, str]) -> None:
+    async def get() -> httpx.Response:
+        transport = httpx.ASGITransport(app=create_app(MemoryRouter()), raise_app_exceptions=False)
+        async with httpx.AsyncClient(transport=transport, base_url="http://router") as client:
+            return await client.get("/route/preview", params=query)
+
+    assert_documented(asyncio.run(get()), {"invalid_request", "unknown_model"}, openai=False)

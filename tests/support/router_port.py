@@ -1,0 +1,247 @@
+"""A second implementation of the router's port: tasks in memory, played by the test instead of by a fleet.
+
+Answers "does the surface do its part?" without NATS. It keeps the port's promises: updates are replayed to late followers,
+an unknown model raises with the nearest names, and an interactive task is cancelled when its last follower left.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import difflib
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+import msgspec
+
+from schemas.errors import HeadraceError, UnknownModel
+from schemas.events import Choice, Domain, FailureClass, ModelInfo, TaskRouted, Tokens
+from schemas.statistics import Statistics
+from schemas.work import Answer, encode_wire
+from services.router.fleet import Fleet, WorkerView
+from services.router.port import (
+    EndUpdate,
+    NewTask,
+    Readiness,
+    RestartUpdate,
+    StatusUpdate,
+    Submitted,
+    TaskStatus,
+    TokenUpdate,
+    Update,
+)
+from support import builders
+
+DESKTOP = WorkerView(
+    id="w-1",
+    name="desktop",
+    boot="b1",
+    supports=("gpu_inference", "cpu_inference"),
+    models={
+        "qwen3": ModelInfo(
+            name="qwen3", backend_name="qwen3:8b", digest="sha256:9f", context=40960, capability="gpu_inference"
+        ),
+        "smollm2:135m": ModelInfo(name="smollm2:135m", backend_name="smollm2", digest="sha256:aa"),
+    },
+    slots=2,
+    free=1,
+    running=1,
+    wait_s=0.0,
+    resident=frozenset({"qwen3"}),
+    others_use=0.0,
+    credit_age_s=1.0,
+    armed={"g~gpu_inference~qwen3": 0},
+    backend="ollama",
+)
+LAPTOP = WorkerView(
+    id="w-2",
+    name="laptop",
+    boot="b1",
+    models={"smollm2:135m": ModelInfo(name="smollm2:135m", backend_name="smollm2.gguf", digest="sha256:bb")},
+    others_reason="no_agent",
+    backend="llama.cpp",
+    local=False,
+    fresh=False,
+)
+TOKENS = Tokens(prompt=12, cached=4, output=3)
+
+
+class Play:
+    """One task as the test plays it: each method is something the fleet would do."""
+
+    def __init__(self, task: str, asked: NewTask, domain: str) -> None:
+        self.asked = asked
+        self.status = TaskStatus(task=task, state="waiting", client=asked.client, domain=domain, position=1)
+        self.log: list[Update] = [StatusUpdate(status=self.status)]
+        self.answer: Answer | None = None
+        self.followers = 0
+        self.abandoned = asyncio.Event()
+        self._text = ""
+        self._index = 0
+        self._moved = asyncio.Condition()
+
+    @property
+    def ended(self) -> bool:
+        return isinstance(self.log[-1], EndUpdate)
+
+    async def move(self, **changes: Any) -> None:
+        self.status = msgspec.structs.replace(self.status, **changes)
+        await self._say(StatusUpdate(status=self.status))
+
+    async def start(
+        self, worker: str = "w-1", model: str = "qwen3", reason: str = "least predicted completion"
+    ) -> None:
+        choice = Choice(model=model, worker=worker, reason=reason)
+        await self.move(
+            state="running", worker=worker, model=model, choice=choice, attempt=self.status.attempt + 1, position=None
+        )
+
+    async def say(self, *texts: str, thinking: str = "", tool_calls: tuple[dict[str, Any], ...] = ()) -> None:
+        for text in texts or ("",):
+            self._text += text
+            token = TokenUpdate(
+                attempt=self.status.attempt, index=self._index, text=text, thinking=thinking, tool_calls=tool_calls
+            )
+            self._index += 1
+            await self._say(token)
+
+    async def restart(self, reason: str = "lost: desktop is silent") -> None:
+        self._text, self._index = "", 0
+        await self._say(RestartUpdate(attempt=self.status.attempt + 1, reason=reason))
+
+    async def complete(self, text: str | None = None, **answer: Any) -> None:
+        status = self.status
+        self.answer = Answer(
+            task=status.task,
+            attempt=status.attempt,
+            model=status.model or "qwen3",
+            worker=status.worker or "w-1",
+            text=self._text if text is None else text,
+            **{"finish_reason": "stop", "tokens": TOKENS, **answer},
+        )
+        await self._end(self.answer, state="completed", outcome=self.answer.outcome, tokens=self.answer.tokens)
+
+    async def fail(self, failure: FailureClass, detail: str = "") -> None:
+        await self._end(None, state="failed", failure=failure, detail=detail)
+
+    async def cancel(self, reason: str) -> None:
+        await self._end(None, state="cancelled", detail=reason)
+
+    async def die(self, detail: str = "") -> None:
+        await self._end(None, state="dead", detail=detail)
+
+    async def updates(self) -> AsyncIterator[Update]:
+        seen = 0
+        while True:
+            async with self._moved:
+                await self._moved.wait_for(lambda: seen < len(self.log))
+            while seen < len(self.log):
+                update = self.log[seen]
+                seen += 1
+                yield update
+                if isinstance(update, EndUpdate):
+                    return
+
+    async def _end(self, answer: Answer | None, **changes: Any) -> None:
+        self.status = msgspec.structs.replace(self.status, **changes)
+        await self._say(EndUpdate(status=self.status, answer=answer))
+
+    async def _say(self, update: Update) -> None:
+        async with self._moved:
+            self.log.append(update)
+            self._moved.notify_all()
+
+
+Script = Callable[[Play], Awaitable[None]]
+
+
+async def plain_answer(play: Play) -> None:
+    """Starts, says two pieces and completes."""
+    await play.start()
+    await play.say("Hello", " world")
+    await play.complete()
+
+
+class MemoryRouter:
+    """``script`` plays each submitted task; None leaves it to the test. ``refusal`` is raised by every submission."""
+
+    def __init__(self, script: Script | None = plain_answer) -> None:
+        self.script = script
+        self.refusal: HeadraceError | None = None
+        self.view = Fleet(workers={worker.id: worker for worker in (DESKTOP, LAPTOP)})
+        self.numbers = Statistics()
+        self.state = Readiness(
+            ready=True, dispatcher=True, epoch=1, position=5, last=5, workers=2, waiting=0, sync="always"
+        )
+        self.plays: dict[str, Play] = {}
+        self.submitted = asyncio.Event()
+        self._running: set[asyncio.Task[None]] = set()
+
+    @property
+    def last(self) -> Play:
+        return next(reversed(self.plays.values()))
+
+    async def submit(self, task: NewTask) -> Submitted:
+        decision = self.preview(task)
+        if self.refusal is not None:
+            raise self.refusal
+        encode_wire(task.body)
+        name = f"t{len(self.plays) + 1}"
+        domain = task.domain or "general"
+        play = self.plays[name] = Play(name, task, domain)
+        self.submitted.set()
+        if self.script is not None:
+            running = asyncio.ensure_future(self.script(play))
+            self._running.add(running)
+            running.add_done_callback(self._running.discard)
+        label = Domain(label=domain, method="rules", confidence=0.9)
+        return Submitted(task=name, domain=label, language="en", decision=decision)
+
+    async def cancel(self, task: str, reason: str) -> bool:
+        play = self.plays.get(task)
+        if play is None or play.ended:
+            return False
+        await play.cancel(reason)
+        return True
+
+    async def status(self, task: str) -> TaskStatus | None:
+        play = self.plays.get(task)
+        return play.status if play is not None else None
+
+    @asynccontextmanager
+    async def follow(self, task: str) -> AsyncIterator[AsyncIterator[Update]]:
+        play = self.plays[task]
+        play.followers += 1
+        try:
+            yield play.updates()
+        finally:
+            play.followers -= 1
+            if not play.followers and not play.ended:
+                play.abandoned.set()
+
+    async def answer(self, task: str) -> Answer | None:
+        return self.plays[task].answer
+
+    def preview(self, task: NewTask) -> TaskRouted:
+        wanted = task.wants.model
+        if wanted is not None and wanted not in self.view.models():
+            raise UnknownModel(wanted, tuple(difflib.get_close_matches(wanted, self.view.models(), n=3, cutoff=0.4)))
+        candidate = msgspec.structs.replace(builders.DESK_CANDIDATE, model=wanted or "qwen3", worker="w-1")
+        choice = Choice(model=candidate.model, worker="w-1", reason="least predicted completion")
+        return builders.build(TaskRouted, candidates=(candidate,), choice=choice)
+
+    async def explain(self, task: str) -> tuple[TaskStatus, TaskRouted | None, tuple[Any, ...]] | None:
+        play = self.plays.get(task)
+        return None if play is None else (play.status, self.preview(play.asked), ())
+
+    def fleet(self) -> Fleet:
+        return self.view
+
+    def statistics(self) -> Statistics:
+        return self.numbers
+
+    def queue(self) -> tuple[TaskStatus, ...]:
+        return tuple(play.status for play in self.plays.values() if not play.ended)
+
+    def readiness(self) -> Readiness:
+        return self.state
