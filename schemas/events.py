@@ -226,7 +226,8 @@ class RunningAttempt(Part, frozen=True, kw_only=True):
 class Credit(Part, frozen=True, kw_only=True):
     """A worker's word that slots are free *and its pulls are armed*; absolute, so a lost one heals with the next.
 
-    ``armed`` maps each armed group or lane (its consumer's durable name) to the pull priority, 0 best to 9.
+    ``armed`` maps each group or lane (its consumer's durable name) that every pull of this worker covers to its pull priority, 0
+    best to 9; it stays while the slots are busy.
     """
 
     worker: str
@@ -287,6 +288,8 @@ class TaskReleased(Event, frozen=True, kw_only=True, tag="task.released"):
     """``lane`` is ``any`` (the group) or a worker's id. ``holders`` are the workers inside the permits: each one's backend
     permit is reserved until the start. ``permits`` are names such as ``model:qwen3``, ``client:me``, ``backend:w1``.
 
+    ``held_s`` says how much of ``waited_s`` passed under which reason (``model_full``, ``waiting_for_faster``, ...).
+
     A release is a decision too: ``position``, ``inputs`` and ``cost_s`` are what it knew then. ``candidates`` are the pairs as
     they stood at the release, recorded only where it differs from the routed choice.
     """
@@ -310,6 +313,7 @@ class TaskReleased(Event, frozen=True, kw_only=True, tag="task.released"):
     inputs: tuple[WorkerInput, ...] = ()
     cost_s: float | None = None
     candidates: tuple[Candidate, ...] = ()
+    held_s: dict[str, float] = {}
 
 
 class TaskStarted(Event, frozen=True, kw_only=True, tag="task.started"):
@@ -327,6 +331,7 @@ class TaskStarted(Event, frozen=True, kw_only=True, tag="task.started"):
 class DispatcherElected(Event, frozen=True, kw_only=True, tag="dispatcher.elected"):
     epoch: int
     router: str
+    version: str | None = None
 
 
 class AttemptFailed(Event, frozen=True, kw_only=True, tag="attempt.failed"):
@@ -355,8 +360,8 @@ class TaskCompleted(Event, frozen=True, kw_only=True, tag="task.completed"):
     """Carries every attribute a statistic may ever be keyed by, so that any key is a function of this one event.
 
     ``others_use`` is the share of the machine that somebody else used at the start: without it, a sample taken during a game
-    makes the machine look slow for ever. ``prompt_chars`` beside ``tokens.prompt`` teaches the estimate of prompt sizes.
-    ``gpu`` is the device's name, several joined by ``+``.
+    makes the machine look slow for ever; a laptop ``on_battery`` likewise. ``prompt_chars`` beside ``tokens.prompt`` teaches
+    the estimate of prompt sizes. ``gpu`` is the device's name, several joined by ``+``.
     """
 
     task: str
@@ -388,6 +393,7 @@ class TaskCompleted(Event, frozen=True, kw_only=True, tag="task.completed"):
     backend_version: str | None = None
     gpu: str | None = None
     others_use: float | None = None
+    on_battery: bool | None = None
     prompt_chars: int | None = None
 
 
@@ -482,7 +488,7 @@ class KeysAdopted(Event, frozen=True, kw_only=True, tag="keys.adopted"):
 
 
 class WorkerReported(Event, frozen=True, kw_only=True, tag="worker.reported"):
-    """What a worker holds and can do; said at start and whenever it changes."""
+    """What a worker holds and can do; said at start and whenever it changes. ``version`` is Headrace's own."""
 
     worker: str
     boot: str
@@ -497,6 +503,7 @@ class WorkerReported(Event, frozen=True, kw_only=True, tag="worker.reported"):
     models: tuple[ModelInfo, ...] = ()
     unreadable: dict[str, str] = {}
     gpu: str | None = None
+    version: str | None = None
 
 
 class WorkerLeft(Event, frozen=True, kw_only=True, tag="worker.left"):

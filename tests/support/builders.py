@@ -114,6 +114,7 @@ VALUES: dict[type[Event], dict[str, Any]] = {
         "position": 1_236,
         "inputs": (DESK_INPUT,),
         "cost_s": -74.0,
+        "held_s": {"model_full": 0.003},
     },
     events.TaskStarted: {
         "by": DESK,
@@ -125,7 +126,7 @@ VALUES: dict[type[Event], dict[str, Any]] = {
         "digest": DIGEST,
         "context": 40_960,
     },
-    events.DispatcherElected: {"by": "router-1", "epoch": 3, "router": "router-1"},
+    events.DispatcherElected: {"by": "router-1", "epoch": 3, "router": "router-1", "version": "0.1.0"},
     events.AttemptFailed: {
         "by": DESK,
         "task": TASK,
@@ -169,6 +170,7 @@ VALUES: dict[type[Event], dict[str, Any]] = {
         "backend_version": "0.12.3",
         "gpu": "NVIDIA GeForce RTX 4070",
         "others_use": 0.0,
+        "on_battery": False,
         "prompt_chars": 800,
     },
     events.TaskFailed: {
@@ -246,6 +248,7 @@ VALUES: dict[type[Event], dict[str, Any]] = {
         "slots": 2,
         "models": (MODEL,),
         "gpu": "NVIDIA GeForce RTX 4070",
+        "version": "0.1.0",
     },
     events.WorkerLeft: {"by": DESK, "worker": DESK, "boot": "b7", "reason": "drained"},
 }
