@@ -75,7 +75,7 @@ def _moved_line(old: Candidate, new: Candidate, by: float, names: Names) -> list
         change = getattr(b, field) - getattr(a, field)
         if abs(change) >= _NOTICED_S:
             causes = _causes(old, new, field)
-            told.append(f"{field.removesuffix('_s')} {change:+.2f} s{f' ({causes})' if causes else ''}")
+            told.append(f"{causes or field.removesuffix('_s')} ({change:+.2f} s)")
     if old.fresh != new.fresh:
         told.append("its load is known again" if new.fresh else "its load is unknown now, so known ones come first")
     if not told:

@@ -138,7 +138,7 @@ def _rival_line(rival: Candidate, best: Candidate, names: Names) -> str:
     differences = sorted(
         ((getattr(its, f) - getattr(mine, f), f) for f in Parts.__struct_fields__), key=lambda d: (-abs(d[0]), d[1])
     )
-    told = [f"{field.removesuffix('_s')} {by:+.2f} s" for by, field in differences if abs(by) >= 0.005]
+    told = [_difference(field, by) for by, field in differences if abs(by) >= 0.005]
     total, by = rival.predicted.total_s or 0.0, rival.cost_s - best.cost_s
     what = ", ".join(told) or "no part differs"
     told_total = f"{pair(rival, names)}: {seconds(total)} predicted"
@@ -146,6 +146,12 @@ def _rival_line(rival: Candidate, best: Candidate, names: Names) -> str:
         return f"{told_total}, the same cost ({what})."
     stale = " but its load is unknown, and known ones come first" if by < 0 and not rival.fresh else ""
     return f"{told_total}, costs {seconds(abs(by))} {'more' if by > 0 else 'less'} ({what}){stale}."
+
+
+def _difference(field: str, by: float) -> str:
+    if field == "quality_s":
+        return f"{'lower' if by > 0 else 'higher'} quality {by:+.2f} s"
+    return f"{field.removesuffix('_s')} {by:+.2f} s"
 
 
 def _unknown_lines(routed: TaskRouted, names: Names) -> list[str]:
