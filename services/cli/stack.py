@@ -19,6 +19,9 @@ from services.runtime.bus import Bus
 from services.runtime.provision import provision
 from services.runtime.server import EmbeddedServer, Sync
 
+NATS_POLL_S = 0.2
+"""Costs nothing, and is short beside the 30 s for which the parts repeat what was not acknowledged."""
+
 
 class Stack:
     """``async with Stack(data, backends=[…]) as stack: stack.router_url``. ``router_port`` 0 takes a free one."""
@@ -47,7 +50,7 @@ class Stack:
 
     async def __aenter__(self) -> Stack:
         try:
-            await self._start()
+            await self.start()
         except BaseException:
             await self.stop()
             raise
@@ -75,7 +78,7 @@ class Stack:
         await self.supervisor.stop()
         await self.nats.stop()
 
-    async def _start(self) -> None:
+    async def start(self) -> None:
         try:
             await self.nats.start()
         except ServerError as error:
@@ -96,8 +99,9 @@ class Stack:
     async def _watch_nats(self) -> None:
         """The parts wait for the server and repeat what it had not acknowledged; it only has to come back on its port."""
         for wait_s in chain(BACKOFF_S, repeat(BACKOFF_S[-1])):
-            code = await self.nats.wait()
-            self._say(f"nats ended unexpectedly (exit status {code}); starting it again in {wait_s:g} s")
+            while self.nats.process is not None and self.nats.process.poll() is None:  # noqa: ASYNC110 - nothing else tells
+                await asyncio.sleep(NATS_POLL_S)
+            self._say(f"nats ended unexpectedly; starting it again in {wait_s:g} s")
             await asyncio.sleep(wait_s)
             await self.nats.stop()
             try:

@@ -10,12 +10,14 @@ import asyncio
 import os
 import signal
 import sys
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import groupby
 from pathlib import Path
+from typing import Any
 
+from schemas.errors import HeadraceError
 from services.cli.exits import CommandFailed
 
 READY_POLL_S = 0.05
@@ -132,14 +134,11 @@ class Supervisor:
         for child in started:
             await child.start()
         try:
-            async with asyncio.timeout(within_s), asyncio.TaskGroup() as group:
-                for child in started:
-                    group.create_task(self._until_ready(child))
-        except* TimeoutError:
+            async with asyncio.timeout(within_s):
+                await together(*(self._until_ready(child) for child in started))
+        except TimeoutError:
             slow = ", ".join(child.part.name for child in started if child.running)
             raise CommandFailed(f"not ready after {within_s:g} s: {slow}", hint=_logs(started)) from None
-        except* CommandFailed as failures:
-            raise failures.exceptions[0] from None
         self._watchers += [asyncio.create_task(self._watch(child)) for child in started]
 
     async def stop(self) -> None:
@@ -185,6 +184,21 @@ class Supervisor:
             await child.start()
             with suppress(CommandFailed):
                 await self._until_ready(child)
+
+
+async def together(*work: Coroutine[Any, Any, object]) -> None:
+    """All at the same time; the first error cancels the rest and is raised as itself."""
+    try:
+        async with asyncio.TaskGroup() as group:
+            for one in work:
+                group.create_task(one)
+    except* HeadraceError as failures:
+        raise first_of(failures) from None
+
+
+def first_of(failures: BaseExceptionGroup[HeadraceError]) -> HeadraceError:
+    first = failures.exceptions[0]
+    return first_of(first) if isinstance(first, BaseExceptionGroup) else first
 
 
 def log_settings(environ: Mapping[str, str]) -> dict[str, str]:

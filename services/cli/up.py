@@ -22,7 +22,7 @@ from services.cli.client import DEFAULT_ROUTER
 from services.cli.discovery import find_backends
 from services.cli.exits import CommandFailed
 from services.cli.fleet_process import DemoFleet
-from services.cli.parts import BackendAt, name_of
+from services.cli.parts import BackendAt, backend_url, name_of
 from services.cli.stack import Stack
 from services.cli.supervision import Say
 from services.runtime.server import Sync
@@ -37,7 +37,7 @@ async def up(
     """Runs until it is cancelled. ``backends`` come on top of those found on this machine's default ports."""
     refuse_taken_port(port)
     started = time.monotonic()
-    known = [BackendAt(name_of(url), url) for url in backends]
+    known = [BackendAt(name_of(url), url) for url in dict.fromkeys(map(backend_url, backends))]
     known += await _new_ones(known)
     try:
         async with Stack(data, backends=known, sync=sync, router_port=port, config=config, say=say) as stack:
