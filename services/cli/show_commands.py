@@ -23,6 +23,8 @@ from services.cli.output import emit, emit_json, err
 from services.cli.places import default_data
 
 T = TypeVar("T")
+PREVIEW_BYTES_MAX = 16_000
+"""A preview's prompt travels in the URL, percent-encoded, and the server reads at most 64 KiB of that."""
 Router = Annotated[str, typer.Option("--router", envvar="HEADRACE_ROUTER", metavar="URL", help="The router to ask.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
 Model = Annotated[str | None, typer.Option("--model", "-m", help="Fix the model; left out, the router chooses.")]
@@ -118,7 +120,14 @@ def preview(
     json: AsJson = False,
 ) -> None:
     """Show what the router would decide now, part by part; nothing is sent to a machine."""
-    query = {"prompt": _prompt(prompt), "model": model, "worker": worker, "domain": domain, "max_tokens": max_tokens}
+    text = _prompt(prompt)
+    if len(text.encode()) > PREVIEW_BYTES_MAX:
+        raise CommandFailed(
+            f"a preview takes a prompt of at most {PREVIEW_BYTES_MAX} bytes, this has {len(text.encode())}",
+            hint="its beginning decides the domain as well; `headrace ask --explain` takes any length",
+            code=Exit.USAGE,
+        )
+    query = {"prompt": text, "model": model, "worker": worker, "domain": domain, "max_tokens": max_tokens}
     _show(router, "/route/preview", decisions.preview, as_json=json, **query)
 
 

@@ -193,3 +193,9 @@ async def test_headrace_alone_shows_what_a_newcomer_needs(capsys: pytest.Capture
     assert await asyncio.to_thread(run, []) == Exit.OK
     shown = capsys.readouterr().out
     assert all(f"headrace {command}" in shown for command in ("up", "ask", "fleet", "stats", "doctor"))
+
+
+async def test_a_prompt_that_does_not_fit_a_url_is_refused_by_preview_and_taken_by_ask(shell: Shell) -> None:
+    long = "water " * 4000
+    assert await shell.type("preview", long) == Exit.USAGE
+    assert await shell.type("ask", long) == Exit.OK

@@ -1,0 +1,97 @@
+"""``headrace up`` and its demo on real parts: NATS, router, projector, workers, llama.cpp."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from services.cli.ask import Narrator, ask
+from services.cli.client import RouterClient
+from services.cli.demo_model import missing_parts
+from services.cli.exits import CommandFailed
+from services.cli.stack import free_port
+from services.cli.up import refuse_taken_port
+from services.runtime.llama_server import LlamaServer
+from support.eventually import eventually
+from support.up import Up
+
+pytestmark = pytest.mark.skipif(
+    bool(missing_parts()), reason=f"not installed: {[part.package for part in missing_parts()]}"
+)
+
+
+@pytest.fixture
+async def llama() -> AsyncIterator[LlamaServer]:
+    async with LlamaServer() as server:
+        yield server
+
+
+async def test_the_demo_measures_two_machines_explains_a_decision_and_leaves_nothing(tmp_path: Path) -> None:
+    async with Up(tmp_path, "--demo") as up:
+        assert await up.ended() == 0, up.said
+    assert up.left_running() == []
+    prompts = up.last["prompts"]
+    assert len(prompts) == 12
+    assert {row["machine"] for row in prompts} == {"fast", "slow"}
+    assert all(row["state"] == "completed" and row["answer"].strip() for row in prompts)
+    assert len({row["domain"] for row in prompts}) >= 4
+    decode = {
+        name: max(
+            row["fields"]["decode"]["value"] or 0 for row in up.last["stats"]["rows"] if row["worker_name"] == name
+        )
+        for name in ("fast", "slow")
+    }
+    assert decode["fast"] > decode["slow"] > 0
+    assert up.last["explanation"]["words"]
+    assert up.last["explanation"]["decision"]["candidates"]
+
+
+async def test_up_serves_a_backend_brings_back_what_is_killed_and_stops_on_ctrl_c(
+    tmp_path: Path, llama: LlamaServer
+) -> None:
+    port = free_port()
+    async with Up(tmp_path, "--backend", llama.url, "--port", str(port)) as up:
+        await up.until("worker")
+        async with RouterClient(f"http://127.0.0.1:{port}") as client:
+            end = await ask(client, {"prompt": "Hi", "constraints": {"max_tokens": 4}}, Narrator(quiet=True))
+            assert end["status"]["state"] == "completed"
+            for module in ("services.worker", "services.router"):
+                before = len(up.said)
+                os.kill(up.pid_of(module), signal.SIGKILL)
+                await up.until("ended unexpectedly (signal SIGKILL)", after=before)
+                await up.until("ready", after=before + 1)
+            again = await ask(client, {"prompt": "Hi", "constraints": {"max_tokens": 4}}, Narrator(quiet=True))
+            assert again["status"]["state"] == "completed"
+        up.interrupt()
+        assert await up.ended() == 0
+    assert up.said[-1] == "stopped, nothing is left running"
+    assert up.left_running() == []
+
+
+async def test_a_killed_up_takes_its_parts_with_it(tmp_path: Path) -> None:
+    async with Up(tmp_path, "--port", str(free_port())) as up:
+        await up.until("projector ready")
+        assert up.left_running()
+        up.process.kill()
+        await up.ended()
+        await eventually(lambda: not up.left_running(), within_s=30)
+
+
+async def test_a_second_up_on_the_same_data_is_refused_by_name(tmp_path: Path) -> None:
+    async with Up(tmp_path, "--port", str(free_port())) as first:
+        await first.until("nats ready")
+        async with Up(tmp_path, "--port", str(free_port())) as second:
+            assert await second.ended() == 1
+
+
+def test_the_port_of_another_is_refused_before_anything_starts() -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        with pytest.raises(CommandFailed, match="is taken"):
+            refuse_taken_port(taken.getsockname()[1])
