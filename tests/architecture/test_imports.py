@@ -17,19 +17,22 @@ from support.source import OURS, ROOT, calls, imports, python_files
 
 CORE = (
     "schemas/*.py",
-    "services/router/policy/*.py",
     "services/router/dispatch/*.py",
-    "services/router/fleet.py",
-    "services/router/domains.py",
-    "services/worker/attempts.py",
-    "services/worker/outcome.py",
-    "services/worker/timings.py",
-    "services/projector/samples.py",
+    "services/router/policy/*.py",
+    *(
+        f"services/router/{name}.py"
+        for name in "comparison decision_words domain_words domains explain fleet language nearest view".split()
+    ),
+    *(f"services/worker/{name}.py" for name in "attempts freshness outcome priority timings".split()),
+    "services/worker/backends/names.py",
+    "services/projector/rows.py",
+    "services/projector/tables.py",
+    "simulation/check.py",
 )
 """Decide, fold, plan, score: time, randomness and ids are arguments. ``*`` reaches into sub-folders too."""
 
 IMPURE = frozenset(
-    "asyncio concurrent datetime duckdb fastapi httpx logging multiprocessing nats os psutil pynvml random rich secrets"
+    "asyncio concurrent duckdb fastapi httpx logging multiprocessing nats os psutil pynvml random rich secrets"
     " shutil signal socket sqlite3 starlette structlog subprocess tempfile threading time typer urllib uuid uvicorn".split()
 )
 
