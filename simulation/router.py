@@ -118,7 +118,7 @@ class Router:
                     self.world.to_server(
                         lambda: self.kernel.after(self.kernel.delay(), target.process, target.control, control)
                     )
-            case EnsureConsumer(durable, config):
+            case EnsureConsumer(durable):
                 self._ask(action, lambda: server.consumers.add(durable), lambda _: self._confirmed(action))
 
     def _published(self, action: Publish, seq: int) -> None:
@@ -136,7 +136,7 @@ class Router:
 
     def _confirmed(self, action: EnsureConsumer) -> None:
         self.live.not_stored(action.key)
-        self.live.confirmed[action.durable] = 1_000
+        self.live.confirmed[action.durable] = action.slots
         self._step()
 
     def _ask(self, action: Action, call, then) -> None:  # type: ignore[no-untyped-def]

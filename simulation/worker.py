@@ -6,7 +6,6 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from schemas.events import Credit, ModelInfo, TaskCompleted, TaskStarted, WorkerReported
-from schemas.subjects import group_durable, lane_durable
 from schemas.work import Answer, Control, WorkItem
 from services.worker import attempts as machine
 from services.worker.attempts import Attempts, Command, Key
@@ -30,6 +29,7 @@ class Worker:
         self.crash_at: int | None = None
         self.commands = 0
         self.boots = 0
+        self.run_ids: dict[Key, int] = {}
 
     def boot(self) -> None:
         self.kernel.revive(self.process)
@@ -99,12 +99,9 @@ class Worker:
                 self._arm(number)
             case machine.PublishEnd(key, event, msg_id):
                 self._publish(event, msg_id, lambda own: self._ended(key, own))
-            case machine.Ack(key):
-                item = self.items.pop(key)
-                self.world.to_server(self.world.server.ack, item, item.deliveries)
-            case machine.Terminate(key, _):
-                item = self.items.pop(key)
-                self.world.to_server(self.world.server.ack, item, item.deliveries)
+            case machine.Ack(key) | machine.Terminate(key, _):
+                held = self.items.pop(key)
+                self.world.to_server(self.world.server.ack, held, held.deliveries)
             case machine.SendCredit():
                 self._credit()
 
@@ -144,11 +141,9 @@ class Worker:
         )  # fmt: skip
         self._execute(self.machine.item_arrived(number, work, claim))
 
-    run_ids: dict[Key, int] = {}
-
     def _run(self, key: Key, item: WorkItem) -> None:
         self.world.runs[key] = self.world.runs.get(key, 0) + 1
-        self.run_ids = {**self.run_ids, key: self.commands}
+        self.run_ids[key] = self.commands
         if not self.machine.wants_run(key):
             self._finish(key, self.commands, "cancelled")
             return

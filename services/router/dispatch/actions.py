@@ -68,9 +68,10 @@ class Tell:
 
 @dataclass(frozen=True)
 class EnsureConsumer:
-    """Create or update consumer ``config`` and record ``live.confirmed[durable] = max_ack_pending`` once the server has it."""
+    """Create or update consumer ``config`` and record ``live.confirmed[durable] = slots`` once the server has it."""
 
     durable: str
+    slots: int
     config: dict[str, Any]
 
     @property

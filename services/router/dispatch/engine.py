@@ -80,7 +80,7 @@ def decide(state: RouterState, live: Live, now: float, config: Config, stamp: St
         return []
     actions = [
         *_consumers(state, live),
-        *_routes(state, config),
+        *_routes(state, live, config),
         *_attempts(state, live, now, config, stamp, epoch),
         *_ends(state, live, now, stamp, epoch),
         *_zombies(state, live, now, stamp, epoch),
@@ -105,19 +105,27 @@ def _consumers(state: RouterState, live: Live) -> Iterator[Action]:
             continue
         slots = record.report.slots
         if lane_durable(worker) not in live.confirmed:
-            yield EnsureConsumer(lane_durable(worker), lane_consumer(worker, slots=slots))
+            yield EnsureConsumer(lane_durable(worker), slots, lane_consumer(worker, slots=slots))
         for info in record.report.models:
             group = (info.capability, info.name)
             members[group] = members.get(group, 0) + slots
     for (capability, model), slots in members.items():
         durable = group_durable(capability, model)
         if live.confirmed.get(durable, 0) < slots:
-            yield EnsureConsumer(durable, group_consumer(capability, model, cap=slots, members=slots))
+            yield EnsureConsumer(durable, slots, group_consumer(capability, model, cap=slots, members=slots))
 
 
-def _routes(state: RouterState, config: Config) -> Iterator[Action]:
+def _routes(state: RouterState, live: Live, config: Config) -> Iterator[Action]:
+    """A decision for each new task. The draft lets its release follow at once: one stream keeps their order."""
+    for task_id in [t for t in live.drafts if t not in state.tasks or state.tasks[t].routed_seq is not None]:
+        if task_id in state.tasks or task_id in state.recent:
+            del live.drafts[task_id]
     for task_id, task in state.tasks.items():
-        if task.routed_seq is None and task.terminal is None and (routed := config.route(task)) is not None:
+        if task.routed_seq is not None or task.terminal is not None or routed_id(task_id) in live.pending:
+            continue
+        routed = live.drafts.get(task_id) or config.route(task)
+        if routed is not None:
+            live.drafts[task_id] = routed
             yield Publish(routed, routed_id(task_id))
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from schemas.events import Credit, WorkerLoad
+from schemas.events import Credit, TaskRouted, WorkerLoad
 from services.router.dispatch.state import Key
 
 ALIVE_S = 6.0
@@ -35,7 +35,8 @@ class Heard:
 @dataclass
 class Live:
     """``items``: where an attempt's item lies and since when. ``pending``: message ids on their way, each with the sequence
-    it was stored at, or None while unknown; the engine does not repeat what is pending."""
+    it was stored at, or None while unknown; the engine does not repeat what is pending. ``drafts``: decisions that are on their
+    way to the log, so that a task need not wait for that before its release follows."""
 
     workers: dict[str, Heard] = field(default_factory=dict)
     old_boots: set[str] = field(default_factory=set)
@@ -49,6 +50,7 @@ class Live:
     confirmed: dict[str, int] = field(default_factory=dict)
     greeted: dict[str, float] = field(default_factory=dict)
     seen: dict[str, float] = field(default_factory=dict)
+    drafts: dict[str, TaskRouted] = field(default_factory=dict)
 
     def hear_credit(self, credit: Credit, now: float) -> None:
         """A worker's absolute word. An older one of the same boot, or one of a former boot, changes nothing."""

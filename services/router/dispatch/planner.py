@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from schemas.events import WorkerReported
+from schemas.events import Choice, WorkerReported
 from schemas.subjects import ANY_LANE, group_durable, lane_durable
 from services.router.dispatch.live import ALIVE_S, Heard, Live
 from services.router.dispatch.permits import Counts, Limits
@@ -108,8 +108,9 @@ def plan(
 
 def _place(task: Task, desk: _Desk) -> Release | str:
     submitted = task.submitted
-    if task.choice is None:
-        return "no_model: no machine can answer this yet" if task.routed_seq else "routing: the model is being chosen"
+    if _choice(task, desk) is None:
+        decided = task.routed_seq is not None or submitted.task in desk.live.drafts
+        return "no_model: no machine can answer this yet" if decided else "routing: the model is being chosen"
     retry_at = desk.live.retry_at.get((submitted.task, task.next_attempt))
     if retry_at is not None and retry_at > desk.now:
         return f"backoff: tries again in {retry_at - desk.now:.0f} s"
@@ -158,14 +159,22 @@ def _release(
 
 def _model(task: Task, desk: _Desk) -> tuple[str, str | None]:
     """The chosen model; where nobody holds it any more and the client left it open, the next candidate that somebody holds."""
-    assert task.choice is not None
-    chosen = task.choice.model
+    choice = _choice(task, desk)
+    assert choice is not None
+    chosen = choice.model
     if task.submitted.wants.model is not None or _holders(desk, chosen, task):
         return chosen, None
-    for model in task.models:
+    draft = desk.live.drafts.get(task.submitted.task)
+    for model in task.models or (dict.fromkeys(c.model for c in draft.candidates) if draft else ()):
         if _holders(desk, model, task):
             return model, f"nobody holds {chosen} any more"
     return chosen, None
+
+
+def _choice(task: Task, desk: _Desk) -> Choice | None:
+    """The decision in the log, else the one on its way there."""
+    draft = desk.live.drafts.get(task.submitted.task)
+    return task.choice if task.routed_seq is not None or draft is None else draft.choice
 
 
 def _holders(desk: _Desk, model: str, task: Task) -> tuple[str, ...]:

@@ -69,7 +69,8 @@ class Attempt(msgspec.Struct, kw_only=True):
 
 
 class Task(msgspec.Struct, kw_only=True):
-    """One task with its attempts. ``models`` are the models of its candidates in the order of the decision."""
+    """One task with its attempts. ``models`` are the models of its candidates in the order of the decision; ``seqs`` are the
+    sequences of all facts that name it, so that they can be read again."""
 
     submitted: TaskSubmitted
     seq: int
@@ -80,6 +81,7 @@ class Task(msgspec.Struct, kw_only=True):
     attempts: dict[int, Attempt] = {}
     burned: int = 0
     retryable: bool = True
+    seqs: list[int] = []
     terminal: Terminal | None = None
     terminal_seq: int | None = None
 
@@ -155,6 +157,9 @@ class RouterState(msgspec.Struct, kw_only=True):
                 self.keys = event.keys
             case _:
                 pass
+        task = self.task(getattr(event, "task", ""))
+        if task is not None:
+            task.seqs.append(seq)
 
     def task(self, task: str) -> Task | None:
         return self.tasks.get(task) or self.recent.get(task)

@@ -1,0 +1,114 @@
+"""``python -m services.router``: one router process."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import sys
+from pathlib import Path
+
+import msgspec
+
+from services.router.dispatch.permits import Limit, Limits
+from services.router.domains import compile_rules
+from services.router.http.app import create_app
+from services.router.http.serving import serving
+from services.router.service import RouterService
+from services.runtime.bus import Bus
+from services.runtime.clock import SystemClock
+from services.runtime.ids import new_id
+from services.runtime.lifecycle import Lifecycle, run_service
+from services.runtime.logs import logger
+from services.runtime.settings import Settings, load
+
+log = logger("router")
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m services.router", description=__doc__)
+    parser.add_argument("--config", type=Path)
+    parser.add_argument("--data", type=Path)
+    parser.add_argument("--server", help="nats://...")
+    parser.add_argument("--host")
+    parser.add_argument("--port", type=int)
+    parser.add_argument("--url-file", type=Path, help="written with the base URL once it listens")
+    args = parser.parse_args()
+    return run_service(lambda life: _run(life, args))
+
+
+async def _run(life: Lifecycle, args: argparse.Namespace) -> None:
+    settings = load(args.config, os.environ)
+    data = args.data or settings.data_dir
+    router = settings.router.id or _own_id(data / "router.id")
+    bus = await Bus.connect(
+        args.server or settings.nats.url,
+        name=f"router {router}",
+        user=settings.nats.user,
+        password=settings.nats.password,
+    )
+    service = RouterService(
+        bus,
+        router,
+        clock=SystemClock(),
+        new_id=new_id,
+        rules=compile_rules({label: msgspec.to_builtins(rules) for label, rules in settings.domains.items()}),
+        limits=_limits(settings),
+        slider=settings.router.slider,
+        grace_s=settings.router.grace_s,
+        queue_total=settings.limits.queue_total,
+        queue_client=settings.limits.queue_client,
+        sync=settings.nats.sync,
+        keep_s=settings.privacy.keep_s,
+    )
+    try:
+        await service.start()
+        host = args.host or settings.router.host
+        port = args.port if args.port is not None else settings.router.port
+        async with serving(create_app(service), host, port) as url:
+            log.info("router listens", action="router_listens", url=url, router=router)
+            if args.url_file is not None:
+                _write(args.url_file, url)
+            life.ready()
+            await _until_done(life, service)
+    finally:
+        await service.close()
+        await bus.close()
+
+
+async def _until_done(life: Lifecycle, service: RouterService) -> None:
+    """A router has nothing in hand that another would not take up: draining is leaving."""
+    failed = asyncio.create_task(service.wait())
+    asked = asyncio.create_task(life.until_draining())
+    done, pending = await asyncio.wait([failed, asked], return_when=asyncio.FIRST_COMPLETED)
+    for task in pending:
+        task.cancel()
+    if failed in done:
+        failed.result()
+
+
+def _limits(settings: Settings) -> Limits:
+    limits = settings.limits
+    return Limits(
+        model=Limit(limits.model.default, dict(limits.model.names)),
+        client=Limit(limits.client.default, dict(limits.client.names)),
+        backend=Limit(limits.backend.default, dict(limits.backend.names)),
+    )
+
+
+def _own_id(path: Path) -> str:
+    """Who this router is in the log, kept in the data directory so that a restart takes its own key back at once."""
+    if not path.exists():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        _write(path, f"r-{new_id()[-8:]}")
+    return path.read_text().strip()
+
+
+def _write(path: Path, text: str) -> None:
+    temporary = path.with_name(f".{path.name}.new")
+    temporary.write_text(text)
+    temporary.replace(path)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

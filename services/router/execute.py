@@ -1,0 +1,97 @@
+"""Does what the engine decided: publishes, puts, deletes, tells, creates. It decides nothing.
+
+Each action runs as a task of its own, so that publishes of one pass are pipelined in the engine's order; what comes of it goes
+back into ``Live``, and ``done`` is called so that the engine looks again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+from schemas.errors import BusError
+from schemas.subjects import control_subject
+from schemas.work import encode_wire
+from services.router.dispatch.actions import Action, DeleteItem, EnsureConsumer, Publish, PutItem, Tell
+from services.router.dispatch.live import Live
+from services.runtime.bus import Bus
+from services.runtime.logs import logger
+from services.runtime.provision import ensure_consumer
+
+log = logger("router")
+
+TRY_S = 5.0
+"""How long one action is tried before the engine may ask again: longer than a server's restart, shorter than a lease."""
+
+
+class Executor:
+    """``position`` reads the fold's position, ``now`` the heard clock; both belong to the router."""
+
+    def __init__(
+        self,
+        bus: Bus,
+        live: Live,
+        *,
+        now: Callable[[], float],
+        position: Callable[[], int],
+        done: Callable[[], None],
+    ) -> None:
+        self._bus, self._live, self._now, self._position, self._done = bus, live, now, position, done
+        self._running: set[asyncio.Task[None]] = set()
+
+    def start(self, actions: list[Action]) -> None:
+        """Set them all going, in order."""
+        for action in actions:
+            task = asyncio.create_task(self._run(action))
+            self._running.add(task)
+            task.add_done_callback(self._running.discard)
+
+    async def close(self) -> None:
+        for task in self._running:
+            task.cancel()
+        if self._running:
+            await asyncio.wait(self._running)
+
+    async def _run(self, action: Action) -> None:
+        try:
+            match action:
+                case Publish():
+                    await self._publish(action)
+                case PutItem():
+                    await self._put(action)
+                case DeleteItem():
+                    await self._bus.delete_message("TASKS", action.seq)
+                    self._live.items.pop(action.attempt, None)
+                    self._live.not_stored(action.key)
+                case Tell():
+                    await self._bus.send(control_subject(action.worker), encode_wire(action.control))
+                case EnsureConsumer():
+                    await self._ensure(action)
+        except BusError as error:
+            self._live.not_stored(action.key)
+            log.warning(
+                "action failed, will be decided again", action="action_failed", what=action.key, error=str(error)
+            )
+        if not isinstance(action, Tell):
+            self._done()
+
+    async def _publish(self, action: Publish) -> None:
+        ack = await self._bus.publish_event(action.event, action.msg_id, deadline_s=TRY_S)
+        self._live.stored(action.key, ack.seq)
+        self._live.folded(self._position())
+
+    async def _put(self, action: PutItem) -> None:
+        found = await self._bus.last_for("TASKS", action.subject) if action.look_first else None
+        if found is not None:
+            seq = found.seq
+        else:
+            body = encode_wire(action.item)
+            seq = (await self._bus.publish_stored(action.subject, body, action.msg_id, deadline_s=TRY_S)).seq
+        self._live.items[action.attempt] = (seq, self._now())
+        self._live.not_stored(action.key)
+
+    async def _ensure(self, action: EnsureConsumer) -> None:
+        if await ensure_consumer(self._bus, action.config):
+            log.info("consumer ready", action="consumer_ready", consumer=action.durable)
+        self._live.confirmed[action.durable] = action.slots
+        self._live.not_stored(action.key)

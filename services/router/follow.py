@@ -1,0 +1,168 @@
+"""Who reads which task: tokens as they come, replayed for late readers, status changes, restarts and the end.
+
+Answers "what does this reader get next?". Tokens are core messages and may get lost; a hole stops the live text of that attempt,
+and the rest follows from the stored answer, so that a reader never sees a wrong text. It never talks to NATS.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+
+from schemas.work import Answer, TokenChunk
+from services.router.port import EndUpdate, RestartUpdate, StatusUpdate, TaskStatus, TokenUpdate, Update
+
+
+@dataclass
+class Channel:
+    """One task's readers and what they would have seen. ``last_reader_left`` is when, on the heard clock."""
+
+    attempt: int = 0
+    tokens: list[TokenUpdate] = field(default_factory=list)
+    broken: bool = False
+    status: TaskStatus | None = None
+    end: EndUpdate | None = None
+    ended_at: float | None = None
+    readers: set[asyncio.Queue[Update]] = field(default_factory=set)
+    had_reader: bool = False
+    last_reader_left: float | None = None
+
+    def sent(self) -> tuple[str, str]:
+        """(text, thinking) that readers have of this attempt."""
+        return "".join(t.text for t in self.tokens), "".join(t.thinking for t in self.tokens)
+
+
+class Channels:
+    """All tasks that somebody may read here."""
+
+    def __init__(self) -> None:
+        self._channels: dict[str, Channel] = {}
+
+    def open(self, task: str) -> Channel:
+        return self._channels.setdefault(task, Channel())
+
+    def get(self, task: str) -> Channel | None:
+        return self._channels.get(task)
+
+    def token(self, chunk: TokenChunk) -> None:
+        """A piece of an answer arrived."""
+        channel = self._channels.get(chunk.task)
+        if channel is None or channel.end is not None or chunk.attempt < channel.attempt:
+            return
+        if chunk.attempt > channel.attempt:
+            self._restart(channel, chunk.attempt)
+        if chunk.index < len(channel.tokens):
+            return
+        if channel.broken or chunk.index > len(channel.tokens):
+            channel.broken = True
+            return
+        update = TokenUpdate(
+            attempt=chunk.attempt,
+            index=chunk.index,
+            text=chunk.text,
+            thinking=chunk.thinking,
+            tool_calls=chunk.tool_calls,
+        )
+        channel.tokens.append(update)
+        _tell(channel, update)
+
+    def moved(self, status: TaskStatus) -> None:
+        """The task's status changed; nothing is said twice."""
+        channel = self._channels.get(status.task)
+        if channel is None or channel.end is not None or channel.status == status:
+            return
+        channel.status = status
+        _tell(channel, StatusUpdate(status=status))
+
+    def ended(self, status: TaskStatus, answer: Answer | None, now: float) -> None:
+        """The terminal fact. What readers lack of the answer comes first."""
+        channel = self._channels.get(status.task)
+        if channel is None or channel.end is not None:
+            return
+        if answer is not None:
+            self._complete(channel, answer)
+        channel.end, channel.ended_at = EndUpdate(status=status, answer=answer), now
+        _tell(channel, channel.end)
+
+    def forget(self, now: float, after_s: float) -> None:
+        """Drop what ended long ago and has no reader."""
+        for task in [
+            t
+            for t, c in self._channels.items()
+            if c.ended_at is not None and not c.readers and now - c.ended_at > after_s
+        ]:
+            del self._channels[task]
+
+    def abandoned(self, now: float, grace_s: float) -> list[str]:
+        """Tasks that had readers, have none since the grace time, and have not ended."""
+        return [
+            task
+            for task, c in self._channels.items()
+            if c.had_reader
+            and not c.readers
+            and c.end is None
+            and c.last_reader_left is not None
+            and now - c.last_reader_left >= grace_s
+        ]
+
+    def waiting(self) -> list[str]:
+        """Tasks with readers that have not started: their position and reason are worth telling."""
+        return [
+            task
+            for task, c in self._channels.items()
+            if c.readers and c.end is None and (c.status is None or c.status.state != "running")
+        ]
+
+    async def read(self, channel: Channel, queue: asyncio.Queue[Update]) -> AsyncIterator[Update]:
+        """Everything so far, then what comes, to the end."""
+        while True:
+            update = await queue.get()
+            yield update
+            if isinstance(update, EndUpdate):
+                return
+
+    def join(self, task: str) -> tuple[Channel, asyncio.Queue[Update]]:
+        """A new reader: its queue already holds what it missed."""
+        channel = self.open(task)
+        queue: asyncio.Queue[Update] = asyncio.Queue()
+        if channel.status is not None:
+            queue.put_nowait(StatusUpdate(status=channel.status))
+        for token in channel.tokens:
+            queue.put_nowait(token)
+        if channel.end is not None:
+            queue.put_nowait(channel.end)
+        channel.readers.add(queue)
+        channel.had_reader = True
+        return channel, queue
+
+    def leave(self, channel: Channel, queue: asyncio.Queue[Update], now: float) -> None:
+        channel.readers.discard(queue)
+        channel.last_reader_left = now
+
+    def _restart(self, channel: Channel, attempt: int) -> None:
+        if channel.tokens:
+            _tell(channel, RestartUpdate(attempt=attempt, reason="the machine that was answering was lost"))
+        channel.attempt, channel.broken = attempt, False
+        channel.tokens = []
+
+    def _complete(self, channel: Channel, answer: Answer) -> None:
+        if answer.attempt != channel.attempt:
+            self._restart(channel, answer.attempt)
+        text, thinking = channel.sent()
+        calls = any(t.tool_calls for t in channel.tokens)
+        rest = TokenUpdate(
+            attempt=answer.attempt,
+            index=len(channel.tokens),
+            text=answer.text[len(text) :] if answer.text.startswith(text) else "",
+            thinking=answer.thinking[len(thinking) :] if answer.thinking.startswith(thinking) else "",
+            tool_calls=() if calls else answer.tool_calls,
+        )
+        if rest.text or rest.thinking or rest.tool_calls:
+            channel.tokens.append(rest)
+            _tell(channel, rest)
+
+
+def _tell(channel: Channel, update: Update) -> None:
+    for queue in channel.readers:
+        queue.put_nowait(update)

@@ -1,0 +1,101 @@
+"""From a client's request to the fact that is stored: domain, language, sizes, canonical names.
+
+Answers "what exactly was asked, without its text?". Pure; the text goes to its own subject.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from schemas.errors import UnknownModel
+from schemas.events import Domain, PayloadRef, Sizes, TaskSubmitted, Wants
+from schemas.subjects import body_subject
+from services.router.domains import Rule, classify, text_of
+from services.router.fleet import Fleet
+from services.router.language import estimate_tokens, language_of
+from services.router.nearest import known_models, nearest, resolve_model
+from services.router.policy.request import RouteRequest
+from services.router.port import NewTask
+
+
+class Asked(msgspec.Struct, frozen=True, kw_only=True):
+    """A request, read: everything but its text."""
+
+    domain: Domain
+    language: str | None
+    sizes: Sizes
+    wants: Wants
+
+
+def read(new: NewTask, body_bytes: int, rules: Sequence[Rule], fleet: Fleet) -> Asked:
+    """Raises UnknownModel, with the nearest names, where nobody holds the model asked for."""
+    text = text_of(new.body)
+    domain = classify(text, rules) if new.domain is None else Domain(label=new.domain, method="client")
+    whole = [str(message.get("content") or "") for message in new.body.messages] or [new.body.prompt or ""]
+    sizes = Sizes(
+        messages=len(new.body.messages),
+        chars=sum(len(part) for part in whole) + sum(len(part) for part in new.body.inputs),
+        prompt_tokens=sum(estimate_tokens(part) for part in (*whole, *new.body.inputs)),
+        body_bytes=body_bytes,
+        images=_images(new),
+        tools=len(new.body.extra.get("tools") or ()),
+    )
+    return Asked(domain=domain, language=language_of(text), sizes=sizes, wants=_wants(new.wants, fleet))
+
+
+def request_from(new: NewTask, asked: Asked) -> RouteRequest:
+    return RouteRequest(
+        domain=asked.domain.label,
+        prompt_tokens=asked.sizes.prompt_tokens,
+        max_tokens=new.options.max_tokens,
+        wants=asked.wants,
+        kind=new.kind,
+        urgency=new.urgency,
+        slider=new.options.slider,
+    )
+
+
+def submitted(new: NewTask, asked: Asked, task: str, *, id: str, at: float, by: str) -> TaskSubmitted:
+    return TaskSubmitted(
+        id=id,
+        at=at,
+        by=by,
+        task=task,
+        client=new.client,
+        session=new.session,
+        kind=new.kind,
+        urgency=new.urgency,
+        domain=asked.domain,
+        language=asked.language,
+        sizes=asked.sizes,
+        wants=asked.wants,
+        options=new.options,
+        deadline_s=new.deadline_s,
+        parent=new.parent,
+        payload=PayloadRef(subject=body_subject(new.client, task), bytes=asked.sizes.body_bytes),
+    )
+
+
+def _wants(wants: Wants, fleet: Fleet) -> Wants:
+    """Canonical names: an alias becomes its model, a worker's shown name its id."""
+    model, worker = wants.model, wants.worker
+    if model is not None:
+        found = resolve_model(fleet, model)
+        if found is None:
+            raise UnknownModel(model, nearest(model, known_models(fleet)))
+        model = found
+    if worker is not None and worker not in fleet.workers:
+        worker = next((view.id for view in fleet.workers.values() if view.name == worker), worker)
+    return msgspec.structs.replace(wants, model=model, worker=worker)
+
+
+def _images(new: NewTask) -> int:
+    return sum(
+        1
+        for message in new.body.messages
+        if isinstance(content := message.get("content"), list)
+        for part in content
+        if isinstance(part, dict) and part.get("type") in ("image_url", "image")
+    )

@@ -1,0 +1,79 @@
+"""What the router no longer remembers: asked of the projector, read again from the log by sequence.
+
+Answers "what became of an old task?". A router on another host has no DuckDB file; it asks by request and reply.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+
+from schemas.codec import UnknownEvent, decode
+from schemas.errors import BusError
+from schemas.events import AnyEvent, TaskCompleted, TaskRouted, TaskSubmitted, Terminal
+from schemas.work import Answer, decode_wire
+from services.router.dispatch.state import RouterState
+from services.router.port import TaskStatus
+from services.router.view import status_of
+from services.runtime.bus import Bus
+
+PROJECTOR_TASK = "rpc.projector.task"
+
+
+async def events_of(bus: Bus, task: str) -> tuple[AnyEvent, ...]:
+    """All facts that name the task, in order; empty where the projector knows none or does not answer."""
+    try:
+        answer = await bus.request(PROJECTOR_TASK, msgspec.json.encode({"task": task}), timeout_s=2.0)
+    except BusError:
+        return ()
+    seqs: list[int] = msgspec.json.decode(answer).get("seqs") or []
+    return await events_at(bus, seqs)
+
+
+async def events_at(bus: Bus, seqs: Iterable[int]) -> tuple[AnyEvent, ...]:
+    """The facts stored at these sequences, those that can still be read."""
+    events: list[AnyEvent] = []
+    for seq in seqs:
+        found = await bus.stored("EVENTS", seq)
+        event = decode(found.data) if found is not None else None
+        if event is not None and not isinstance(event, UnknownEvent):
+            events.append(event)
+    return tuple(events)
+
+
+async def explain(bus: Bus, task: str) -> tuple[TaskStatus, TaskRouted | None, tuple[Any, ...]] | None:
+    """Status, decision and facts of an old task: the same fold over the same facts as when it was young."""
+    events = await events_of(bus, task)
+    if not any(isinstance(event, TaskSubmitted) for event in events):
+        return None
+    state = RouterState()
+    for n, event in enumerate(events, 1):
+        state.apply(event, n, int(event.at * 1e6))
+    found = state.task(task)
+    if found is None:
+        return None
+    routed = next((event for event in events if isinstance(event, TaskRouted)), None)
+    return status_of(found, now_us=int(events[-1].at * 1e6)), routed, events
+
+
+async def status(bus: Bus, task: str) -> TaskStatus | None:
+    found = await explain(bus, task)
+    return found[0] if found is not None else None
+
+
+async def answer(bus: Bus, task: str) -> Answer | None:
+    """The stored answer of an old task; None when there is none or it has expired."""
+    for event in await events_of(bus, task):
+        if isinstance(event, TaskCompleted):
+            return await answer_at(bus, event)
+    return None
+
+
+async def answer_at(bus: Bus, completed: Terminal) -> Answer | None:
+    """The answer that a completion refers to."""
+    if not isinstance(completed, TaskCompleted) or completed.answer is None:
+        return None
+    found = await bus.last_for("TASKS", completed.answer.subject)
+    return decode_wire(found.data, Answer) if found is not None else None
