@@ -39,6 +39,7 @@ DEADLINE_S = 30.0
 """How long a publish is repeated before its caller hears of it: longer than a server's restart or a pause of 10 s."""
 ANSWER_S = 5.0
 """How long one try waits. An overloaded server (2,000 in flight, an fsync for each) answers within 2 s."""
+CLOSED = "the bus was closed before the server answered"
 CONSUMER_NOT_FOUND = 10014
 DELETE_FAILED = 10057
 WRONG_LAST_SEQUENCE = 10071
@@ -143,10 +144,11 @@ class Bus:
     async def close(self) -> None:
         """Publishes still in flight raise BusError."""
         self._closing = True
-        await self.nc.close()
+        self._connected.set()  # wakes who waits for a reconnection; there will be none
         for future, _ in self._waiting.values():
             if not future.done():
-                future.set_exception(BusError("the bus was closed before the server answered"))
+                future.set_exception(BusError(CLOSED))
+        await self.nc.close()
 
     @property
     def connected(self) -> bool:
@@ -156,9 +158,11 @@ class Bus:
         """False where the server stays away for that long."""
         try:
             async with asyncio.timeout(timeout_s):
-                await self._connected.wait()
+                while not self.nc.is_connected and not self._closing:
+                    self._connected.clear()  # nats-py says so a moment before it tells us
+                    await self._connected.wait()
         except TimeoutError:
-            return False
+            pass
         return self.nc.is_connected
 
     def on_reconnect(self, hook: Hook) -> None:
@@ -326,8 +330,10 @@ class Bus:
         deadline = loop.time() + deadline_s
         pause_s, reason = 0.02, "no connection"
         while (left_s := deadline - loop.time()) > 0:
+            if self._closing:
+                raise BusError(f"{subject}: {CLOSED}")
             if not self.nc.is_connected and not await self.wait_connected(left_s):
-                break
+                continue
             token, future = self._expect(subject)
             try:
                 await self.nc.publish(subject, data, reply=f"{self._inbox}.{token}", headers=headers and dict(headers))
