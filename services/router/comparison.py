@@ -103,8 +103,9 @@ def _inputs(old: Candidate, new: Candidate, field: str) -> Iterator[str]:
         case "wait_s":
             a, b = old.predicted.wait_s, new.predicted.wait_s
             yield f"wait {'unknown' if a is None else seconds(a)} → {'unknown' if b is None else seconds(b)}"
-        case "quality_s" if old.quality.value != new.quality.value:
-            yield f"quality {old.quality.value or 0.0:.2f} → {new.quality.value or 0.0:.2f}"
+        case "quality_s":
+            a, b = old.quality.value or 0.0, new.quality.value or 0.0
+            yield f"quality {a:.2f} → {b:.2f}" if a != b else f"quality {b:.2f} at another slider"
         case _:
             return
 

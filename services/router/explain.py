@@ -52,6 +52,8 @@ _HOLDS = {
     "routing": "the model is being chosen",
     "backoff": "the last attempt failed; the backend gets a pause",
 }
+# A shorter hold is the time that a release takes anyway.
+_TOLD_HOLD_S = 0.1
 _OUTCOMES = {
     "ok": "",
     "empty": " The answer was empty, which counts as no success.",
@@ -107,7 +109,7 @@ def _event_words(
         case AttemptFailed():
             return [_attempt_failed(event, names)]
         case TaskCompleted():
-            return _completed(event, expected.get(event.attempt), names)
+            return _completed(event, _predicted_s(event, expected.get(event.attempt), routed), names)
         case TaskFailed():
             return [f"Failed after {_times(event.attempts)}: {_FAILURES[event.failure]}{_detail(event.detail)}."]
         case TaskCancelled():
@@ -151,7 +153,11 @@ def _released(event: TaskReleased, names: Names) -> str:
     likely = f", expecting {names.get(worker, worker)}" if worker is not None and event.lane == "any" else ""
     changed = f" The model is {event.model}: {event.reason}." if event.reason else ""
     passed = f" {event.bypasses} later tasks went first." if event.bypasses else ""
-    return f"Attempt {event.attempt} was released{waited} to {to}{likely}.{changed}{passed}"
+    held = ", ".join(
+        f"{_HOLDS.get(code, code)} ({seconds(s)})" for code, s in event.held_s.items() if s >= _TOLD_HOLD_S
+    )
+    why = f" It was held because {held}." if held else ""
+    return f"Attempt {event.attempt} was released{waited} to {to}{likely}.{why}{changed}{passed}"
 
 
 def _started(event: TaskStarted, released: TaskReleased | None, names: Names) -> str:
@@ -171,7 +177,15 @@ def _attempt_failed(event: AttemptFailed, names: Names) -> str:
     return f"Attempt {event.attempt} failed{where}{after}: {_FAILURES[event.failure]}{_detail(event.detail)}; {again}."
 
 
-def _completed(event: TaskCompleted, released: TaskReleased | None, names: Names) -> list[str]:
+def _predicted_s(event: TaskCompleted, released: TaskReleased | None, routed: TaskRouted | None) -> float | None:
+    """What was predicted of the pair that answered: at the release if it was expected then, else by the decision."""
+    if released is not None and released.expected_worker == event.worker and released.predicted.total_s is not None:
+        return released.predicted.total_s
+    candidates = (*(released.candidates if released else ()), *(routed.candidates if routed else ()))
+    return next((c.predicted.total_s for c in candidates if (c.model, c.worker) == (event.model, event.worker)), None)
+
+
+def _completed(event: TaskCompleted, predicted: float | None, names: Names) -> list[str]:
     times = event.times
     parts = [
         f"{name} {seconds(value)}"
@@ -188,9 +202,8 @@ def _completed(event: TaskCompleted, released: TaskReleased | None, names: Names
     split = f" ({', '.join(parts)})" if parts else ""
     who = names.get(event.worker, event.worker)
     words = [f"{event.model} on {who} answered with {tokens} tokens in {total}{split}.{_OUTCOMES[event.outcome]}"]
-    predicted = released.predicted.total_s if released is not None else None
     if predicted is not None and times.total_s is not None:
-        words.append(f"Predicted were {seconds(predicted)}, {seconds(times.total_s)} it took.")
+        words.append(f"{seconds(predicted)} had been predicted of {who}; it took {seconds(times.total_s)}.")
     return words
 
 

@@ -56,14 +56,14 @@ def cell(
     model_bytes: int | None = GIB5,
     age_s: float = 60.0,
 ) -> Cell:
-    """``n`` equal samples of each quantity given; what is None was never measured."""
+    """``n`` equal samples of each quantity given; what is None was never measured, though the task may have run."""
     at_us = NOW_US - round(age_s * UNIT)
     samples: list[Sample] = []
     common = {"at_us": at_us, "model": model, "domain": domain, "worker": worker, "model_bytes": model_bytes}
     tokens = output or 100
     speeds = (decode, prefill, load_s, output)
     for index in range(n):
-        if any(value is not None for value in speeds):
+        if quality is None or any(value is not None for value in speeds):
             samples.append(
                 Sample(
                     seq=2 * index + 1,

@@ -40,7 +40,7 @@ def test_prompts_that_nothing_was_tuned_on_are_mostly_recognised_and_rarely_mist
     errors = wrong(HELD_OUT)
     assert 1 - len(errors) / len(HELD_OUT) >= 0.6, errors
     mistaken = [
-        pair for pair in HELD_OUT if (is_ := classify(pair[1], RULES)).label != pair[0] and is_.confidence >= 0.5
+        pair for pair in HELD_OUT if (is_ := classify(pair[1], RULES)).label != pair[0] and (is_.confidence or 0) >= 0.5
     ]
     assert len(mistaken) <= 2, mistaken
 

@@ -1,0 +1,55 @@
+"""S5: a finer key began with no samples, and a "thickness of evidence" term punished the new machine for it.
+
+What must hold instead: samples set the uncertainty, never the score; a new key starts from its parent's estimate.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from support.choosing import candidate, route, winner
+from support.fleets import cell, worker
+
+FLEET = [worker("desk", "qwen3"), worker("laptop", "qwen3")]
+
+
+def test_a_new_machine_is_not_punished_for_having_no_samples() -> None:
+    """The laptop has a hundred samples and is slow. Nothing is known of the desk: it is not assumed to be slower."""
+    routed = route(FLEET, [cell("qwen3", "code", "laptop", n=100, decode=9, prefill=250)])
+    assert winner(routed) == ("qwen3", "desk")
+    desk, laptop = candidate(routed, "qwen3", "desk"), candidate(routed, "qwen3", "laptop")
+    assert (desk.decode.level, laptop.decode.n) == ("model", 100)
+    assert desk.uncertainty is not None and laptop.uncertainty is not None
+    assert desk.uncertainty > 4 * laptop.uncertainty
+
+
+def test_three_fast_samples_beat_a_hundred_slow_ones() -> None:
+    cells = [
+        cell("qwen3", "code", "laptop", n=100, decode=9, prefill=250),
+        cell("qwen3", "code", "desk", n=3, decode=66, prefill=1800),
+    ]
+    assert winner(route(FLEET, cells)) == ("qwen3", "desk")
+
+
+def test_a_new_domain_starts_from_what_the_machine_does_with_the_model() -> None:
+    known = [
+        cell("qwen3", "code", "desk", n=30, decode=66, prefill=1800, quality=0.8),
+        cell("qwen3", "code", "laptop", n=30, decode=9, prefill=250),
+    ]
+    routed = route(FLEET, known, domain="law")
+    desk = candidate(routed, "qwen3", "desk")
+    assert (desk.decode.level, desk.quality.level) == ("model_worker", "model")
+    assert desk.decode.value == pytest.approx(66, rel=0.15)
+    assert winner(routed) == ("qwen3", "desk")
+
+
+def test_a_new_model_starts_from_the_machines_bandwidth() -> None:
+    known = [
+        cell("qwen3", "code", "desk", n=30, decode=66, prefill=1800),
+        cell("qwen3", "code", "laptop", n=30, decode=9, prefill=250),
+    ]
+    routed = route([worker("desk", "qwen3", "new"), worker("laptop", "qwen3", "new")], known)
+    desk, laptop = candidate(routed, "new", "desk"), candidate(routed, "new", "laptop")
+    assert desk.decode.level == laptop.decode.level == "worker"
+    assert desk.decode.value is not None and laptop.decode.value is not None
+    assert desk.decode.value > 5 * laptop.decode.value

@@ -1,0 +1,57 @@
+"""S6: a rank moved and was read as success; the winner had not risen, the loser had been pushed down.
+
+What must hold instead: each score ships its parts, and before and after are compared part by part.
+"""
+
+from __future__ import annotations
+
+from schemas.cells import Cell
+from services.router.explain import compare
+from services.router.fleet import WorkerView
+from support.choosing import candidate, route, winner
+from support.fleets import cell, worker
+
+
+def fleet(**laptop: object) -> list[WorkerView]:
+    return [worker("desk", "qwen3"), worker("laptop", "qwen3", **laptop)]
+
+
+def speeds(desk: float, laptop: float) -> list[Cell]:
+    return [cell("qwen3", "code", "desk", n=60, decode=desk), cell("qwen3", "code", "laptop", n=60, decode=laptop)]
+
+
+def test_the_winner_rose_and_the_loser_was_pushed_down_look_different() -> None:
+    before = route(fleet(), speeds(20, 30))
+    rose = route(fleet(), speeds(60, 30))
+    pushed = route(fleet(others_use=0.6), speeds(20, 30))
+    assert winner(before) == ("qwen3", "laptop")
+    assert winner(rose) == winner(pushed) == ("qwen3", "desk")
+
+    first = compare(before, rose)
+    assert "What did it: qwen3 on desk, decode 20 → 60 tok/s" in first[0]
+    assert any(line.startswith("qwen3 on desk rose by") for line in first)
+
+    second = compare(before, pushed)
+    assert "What did it: qwen3 on laptop, others' use 0% → 60%" in second[0]
+    assert any(line.startswith("qwen3 on laptop fell by") for line in second)
+    assert not any(line.startswith("qwen3 on desk") for line in second), "its cost did not change at all"
+
+
+def test_a_cost_never_moves_because_of_another_candidate() -> None:
+    before = route(fleet(), speeds(20, 30))
+    bad = worker("ancient", "qwen3", wait_s=3000.0)
+    after = route([*fleet(), bad], speeds(20, 30))
+    for name in ("desk", "laptop"):
+        assert candidate(before, "qwen3", name) == candidate(after, "qwen3", name)
+    lines = compare(before, after)
+    assert lines[0] == "The choice is the same, qwen3 on laptop."
+    assert len(lines) == 2 and lines[1].startswith("qwen3 on ancient is in, at a cost of")
+
+
+def test_who_dropped_out_is_told_with_the_reason() -> None:
+    before = route(fleet(), speeds(20, 30))
+    after = route(fleet(draining=True), speeds(20, 30))
+    assert compare(before, after) == [
+        "The choice went from qwen3 on laptop to qwen3 on desk.",
+        "qwen3 on laptop is out: draining: takes no new work.",
+    ]

@@ -1,0 +1,129 @@
+"""A task's story in words, for every way that it can go."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from schemas import events
+from schemas.events import AnyEvent, TaskRouted
+from services.router.explain import explain_words, hold_words
+from services.router.port import TaskStatus
+from support.builders import DESK, LAPTOP, QWEN, TASK, build
+
+NAMES = {DESK: "desk", LAPTOP: "laptop"}
+SUBMITTED, ROUTED = build(events.TaskSubmitted), build(TaskRouted)
+RELEASED, STARTED = build(events.TaskReleased), build(events.TaskStarted)
+
+
+def explain(*known: AnyEvent, routed: TaskRouted | None = ROUTED, state: str = "completed", **status: Any) -> list[str]:
+    task = msgspec.convert({"task": TASK, "state": state, **status}, TaskStatus)
+    return explain_words(task, routed, known, NAMES)
+
+
+def test_a_completed_task_is_told_from_the_question_to_the_answer() -> None:
+    words = explain(SUBMITTED, ROUTED, RELEASED, STARTED, build(events.TaskCompleted))
+    assert words[0].startswith("A chat task, domain code (rules, confidence 0.90) in English, about 200 prompt tokens")
+    assert words[0].endswith("The client insists on context 8192.")
+    assert words[1] == "qwen3:8b on desk was chosen: least cost."
+    assert words[-4] == "Attempt 1 was released after 0.00 s in the queue to the whole group, expecting desk."
+    assert words[-3] == "Attempt 1 ran on desk."
+    assert words[-2] == (
+        "qwen3:8b on desk answered with 240 tokens in 3.25 s (queue 0.00 s, load 0.00 s, prefill 0.24 s, decode 3.00 s)."
+    )
+    assert words[-1] == "4.00 s had been predicted of desk; it took 3.25 s."
+
+
+def test_the_decision_is_told_once_whether_or_not_it_is_among_the_events() -> None:
+    with_it, without = explain(SUBMITTED, ROUTED, STARTED), explain(SUBMITTED, STARTED)
+    assert with_it == without
+    assert sum("was chosen" in line for line in with_it) == 1
+
+
+def test_another_machine_than_expected_is_said_to_be_another() -> None:
+    words = explain(RELEASED, build(events.TaskStarted, worker=LAPTOP), state="running", worker=LAPTOP)
+    assert "Attempt 1 ran on laptop, not on desk as expected: laptop took it from the group first." in words
+    assert words[-1] == "Runs on laptop."
+
+
+def test_a_lane_a_changed_model_and_a_hold_are_told() -> None:
+    released = build(
+        events.TaskReleased,
+        lane=DESK,
+        model="llama",
+        reason="nobody holds qwen3:8b any more",
+        held_s={"model_full": 2.5},
+        waited_s=2.5,
+        bypasses=2,
+    )
+    assert explain(released)[-1] == (
+        "Attempt 1 was released after 2.50 s in the queue to desk alone. "
+        "It was held because as many tasks of this model run as may (2.50 s). "
+        "The model is llama: nobody holds qwen3:8b any more. 2 later tasks went first."
+    )
+
+
+@pytest.mark.parametrize("failure", events.FailureClass.__args__)  # type: ignore[attr-defined]
+def test_every_class_of_failure_has_words(failure: events.FailureClass) -> None:
+    words = explain(build(events.AttemptFailed, failure=failure, retryable=failure != "rejected"), state="failed")
+    assert words[-1].startswith("Attempt 1 failed on desk after 17 tokens: ")
+    assert words[-1].endswith("not tried again." if failure == "rejected" else "may be tried again.")
+    assert failure not in ("oom", "fenced") or failure not in words[-1]
+
+
+def test_the_other_ends_are_told_with_their_reasons() -> None:
+    assert explain(build(events.TaskFailed), state="failed")[-1] == (
+        "Failed after one attempt: the backend refused the request (the backend refused: context too large)."
+    )
+    assert explain(build(events.TaskCancelled), state="cancelled")[-1] == "Cancelled (the last reader left)."
+    assert explain(build(events.TaskDead), state="dead")[-1].startswith("Given up after 3 attempts (the stream stood")
+
+
+@pytest.mark.parametrize("outcome", ["empty", "truncated", "substituted", "wrong_language"])
+def test_an_answer_that_is_none_is_not_told_as_a_success(outcome: str) -> None:
+    answered = next(line for line in explain(build(events.TaskCompleted, outcome=outcome)) if "answered with" in line)
+    assert not answered.endswith("s).")
+
+
+def test_missing_numbers_are_said_to_be_unknown() -> None:
+    silent = build(events.TaskCompleted, tokens=events.Tokens(), times=events.Times())
+    assert f"{QWEN} on desk answered with an unknown number of tokens in an unknown time." in explain(silent)
+
+
+def test_a_waiting_task_says_why_where_and_how_long() -> None:
+    words = explain(
+        SUBMITTED, state="waiting", reason="busy: all 2 machines with qwen3 are busy", position=3, eta_s=12.0
+    )
+    assert words[-1] == (
+        "Waits: every machine that could answer is busy (all 2 machines with qwen3 are busy). Position 3. "
+        "About 12 s to go."
+    )
+    assert explain(SUBMITTED, routed=None, state="waiting")[-2:] == [
+        "The model is not chosen yet.",
+        "Waits: the model is being chosen.",
+    ]
+
+
+def test_a_released_task_says_whom_it_waits_for() -> None:
+    assert explain(state="released", expected_worker=DESK)[-1] == "Released, not started yet on desk."
+
+
+@pytest.mark.parametrize(
+    ("reason", "words"),
+    [
+        ("model_full: qwen3 has 2 running", "Waits: as many tasks of this model run as may (qwen3 has 2 running)."),
+        ("waiting_for_faster(desk, 4)", "Waits: a faster machine is worth waiting for."),
+        ("no_worker", "Waits: no machine that holds the model is there."),
+        ("something new: the words", "Waits: the words."),
+        ("odd", "Waits: odd."),
+    ],
+)
+def test_a_holds_code_becomes_a_sentence(reason: str, words: str) -> None:
+    assert hold_words(reason) == words
+
+
+def test_a_task_of_which_little_is_known_still_has_words() -> None:
+    assert explain(routed=None) == ["The decision is not known here."]
+    assert explain(routed=build(TaskRouted, candidates=(), choice=None, removed=()))[0].startswith("Nobody could be")
