@@ -22,14 +22,24 @@ from services.runtime.bus import Bus
 PROJECTOR_TASK = "rpc.projector.task"
 
 
+class _Found(msgspec.Struct):
+    """What the router reads of the projector's answer."""
+
+    events: list[msgspec.Raw] = []
+
+
 async def events_of(bus: Bus, task: str) -> tuple[AnyEvent, ...]:
     """All facts that name the task, in order; empty where the projector knows none or does not answer."""
     try:
         answer = await bus.request(PROJECTOR_TASK, msgspec.json.encode({"task": task}), timeout_s=2.0)
     except BusError:
         return ()
-    seqs: list[int] = msgspec.json.decode(answer).get("seqs") or []
-    return await events_at(bus, seqs)
+    try:
+        raws = msgspec.json.decode(answer, type=_Found).events
+    except msgspec.DecodeError:
+        return ()
+    events = (decode(bytes(raw)) for raw in raws)
+    return tuple(event for event in events if not isinstance(event, UnknownEvent))
 
 
 async def events_at(bus: Bus, seqs: Iterable[int]) -> tuple[AnyEvent, ...]:
