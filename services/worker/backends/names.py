@@ -7,7 +7,7 @@ already uses for another digest gets its digest appended: kept apart, and shown.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import PureWindowsPath
 from typing import Any
 
@@ -28,14 +28,14 @@ class Known(msgspec.Struct, frozen=True, kw_only=True):
     digest_of: Mapping[str, str] = {}
 
     @classmethod
-    def from_models(cls, models: Sequence[ModelInfo]) -> Known:
-        """``models`` in the order in which they were reported."""
+    def from_claims(cls, claims: Iterable[tuple[str, str | None]]) -> Known:
+        """``claims`` are (name, digest) as reported, in the order of the log: who was first keeps the name."""
         name_of: dict[str, str] = {}
         digest_of: dict[str, str] = {}
-        for model in models:
-            if model.digest is not None:
-                name_of.setdefault(model.digest, model.name)
-                digest_of.setdefault(model.name, model.digest)
+        for name, digest in claims:
+            if digest is not None:
+                name_of.setdefault(digest, name)
+                digest_of.setdefault(name, digest)
         return cls(name_of=name_of, digest_of=digest_of)
 
 

@@ -37,11 +37,6 @@ class Load(msgspec.Struct, frozen=True, kw_only=True):
     others_age_s: float | None = None
     unreadable: dict[str, str] = {}
 
-    @property
-    def gpu_name(self) -> str | None:
-        """The devices' names, several joined by ``+``."""
-        return "+".join(gpu.name for gpu in self.gpus or () if gpu.name) or None
-
 
 class Telemetry:
     """All sensors of this machine. ``read`` takes some milliseconds and belongs in a thread."""
@@ -60,6 +55,8 @@ class Telemetry:
         self._nvidia = nvidia or Nvidia(root=root)
         self._apple = apple
         self.others = Others()
+        self.gpu_name: str | None = None
+        """The devices' names as last seen, several joined by ``+``."""
 
     def read(self, now: float) -> Load:
         """``now`` is the worker's monotonic clock."""
@@ -68,6 +65,8 @@ class Telemetry:
             return Load(unreadable=reasons)
         readings = self._machine.read()
         gpus, gpu_reasons = self._gpus(now)
+        if gpus:
+            self.gpu_name = "+".join(gpu.name for gpu in gpus if gpu.name) or None
         is_blind = gpus is None and not self._nvidia.is_absent  # a GPU machine whose driver fails at the moment
         self.others.observe((Gpu(),) if is_blind else gpus, readings.values.get("cpu_pressure"), now)
         unreadable = readings.unreadable | gpu_reasons

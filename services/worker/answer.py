@@ -1,0 +1,57 @@
+"""The whole answer out of its pieces.
+
+Answers "what did the backend say altogether?". Pure: no text is changed, none is judged.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from services.worker.backends.port import Chunk
+
+
+@dataclass
+class Assembled:
+    """``pieces`` counts what came: backends send one token each, so it stands in where nobody counts."""
+
+    pieces: int = 0
+    _text: list[str] = field(default_factory=list)
+    _thinking: list[str] = field(default_factory=list)
+    _calls: dict[int, dict[str, Any]] = field(default_factory=dict)
+
+    def add(self, chunk: Chunk) -> None:
+        if not chunk.is_token:
+            return
+        self.pieces += 1
+        if chunk.text:
+            self._text.append(chunk.text)
+        if chunk.thinking:
+            self._thinking.append(chunk.thinking)
+        for delta in chunk.tool_calls:
+            self._add_call(delta)
+
+    @property
+    def text(self) -> str:
+        return "".join(self._text)
+
+    @property
+    def thinking(self) -> str:
+        return "".join(self._thinking)
+
+    @property
+    def tool_calls(self) -> tuple[dict[str, Any], ...]:
+        """Whole calls in OpenAI's form, in the order of their index, however they were split (case 35)."""
+        return tuple(self._calls[index] for index in sorted(self._calls))
+
+    def _add_call(self, delta: dict[str, Any]) -> None:
+        index = delta.get("index")
+        if not isinstance(index, int):
+            index = len(self._calls)
+        call = self._calls.setdefault(
+            index, {"id": None, "type": "function", "function": {"name": "", "arguments": ""}}
+        )
+        call["id"] = delta.get("id") or call["id"]
+        function = delta.get("function") or {}
+        call["function"]["name"] += function.get("name") or ""
+        call["function"]["arguments"] += function.get("arguments") or ""

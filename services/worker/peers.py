@@ -1,0 +1,116 @@
+"""What the rest of the fleet said: reports, residency, statistics.
+
+Answers "who else holds this model, how fast are they, and who had which name first?". It only listens.
+Without statistics a worker still works: all holders then pull alike.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+
+import msgspec
+from nats.aio.msg import Msg
+
+from schemas import codec
+from schemas.cells import Cell
+from schemas.errors import InvalidEvent
+from schemas.events import WorkerLeft, WorkerLoad, WorkerReported
+from schemas.statistics import Statistics
+from schemas.subjects import HEARTBEATS_ALL, STATS_BUCKET
+from services.runtime.bus import Bus, Listening
+from services.runtime.clock import Clock
+from services.runtime.feed import Feed
+from services.runtime.logs import logger
+from services.runtime.stored import StoredMessage
+from services.worker.backends.names import Known
+from services.worker.priority import Holder
+
+log = logger("worker")
+
+SILENT_S = 15.0
+"""Three missed heartbeats: such a holder is no rival for the next task."""
+REPORTS = ("ev.worker.reported.>", "ev.worker.left.>")
+
+_cell = msgspec.json.Decoder(Cell)
+
+
+class Peers:
+    """``on_reports`` is called when a name may have to change."""
+
+    def __init__(self, bus: Bus, worker: str, clock: Clock, on_reports: Callable[[], None]) -> None:
+        self.statistics = Statistics()
+        self._bus, self._worker, self._clock, self._on_reports = bus, worker, clock, on_reports
+        self._reports: dict[str, tuple[int, WorkerReported]] = {}
+        self._loads: dict[str, tuple[float, WorkerLoad]] = {}
+        self._feeds: list[Feed] = []
+        self._listening: Listening | None = None
+
+    async def start(self) -> None:
+        """The reports are all read on return, so that the first names are right; statistics come when they come."""
+        self._listening = await self._bus.listen(HEARTBEATS_ALL, self._heard)
+        reports = Feed(self._bus, "EVENTS", self._reported, filters=REPORTS, last_per_subject=True)
+        cells = Feed(self._bus, f"KV_{STATS_BUCKET}", self._measured, last_per_subject=True)
+        self._feeds = [reports, cells]
+        for feed in self._feeds:
+            await feed.start()
+        await reports.caught_up.wait()
+
+    async def stop(self) -> None:
+        if self._listening is not None:
+            await self._listening.stop()
+        for feed in self._feeds:
+            await feed.stop()
+
+    def known(self, own_digests: Collection[str | None]) -> Known:
+        """The claims on names in the log's order, our own of models that we still hold among them."""
+        claims = [
+            (model.name, model.digest)
+            for _, report in sorted(self._reports.values(), key=lambda entry: entry[0])
+            for model in report.models
+            if report.worker != self._worker or model.digest in own_digests
+        ]
+        return Known.from_claims(claims)
+
+    def holders(self) -> dict[str, list[Holder]]:
+        """By canonical model name, whoever else holds it and was heard lately."""
+        now = self._clock.monotonic()
+        found: dict[str, list[Holder]] = {}
+        for worker, (_, report) in self._reports.items():
+            heard_at, load = self._loads.get(worker, (float("-inf"), None))
+            if worker == self._worker or now - heard_at > SILENT_S or load is None:
+                continue
+            for model in report.models:
+                resident = None if load.resident is None else model.name in load.resident
+                found.setdefault(model.name, []).append(
+                    Holder(worker=worker, model_bytes=model.bytes, resident=resident)
+                )
+        return found
+
+    async def _reported(self, message: StoredMessage) -> None:
+        try:
+            event = codec.decode(message.data)
+        except InvalidEvent as error:
+            log.warning("a report is not readable", action="bad_report", seq=message.seq, error=str(error))
+            return
+        if isinstance(event, WorkerLeft):
+            self._reports.pop(event.worker, None)
+        elif isinstance(event, WorkerReported):
+            self._reports[event.worker] = (message.seq, event)
+            if event.worker != self._worker:
+                self._on_reports()
+
+    async def _measured(self, message: StoredMessage) -> None:
+        if not message.data or (message.headers is not None and "KV-Operation" in message.headers):
+            return
+        try:
+            self.statistics.put(_cell.decode(message.data))
+        except msgspec.DecodeError as error:
+            log.warning("a statistics cell is not readable", action="bad_cell", seq=message.seq, error=str(error))
+
+    def _heard(self, message: Msg) -> None:
+        try:
+            event = codec.decode(message.data)
+        except InvalidEvent:
+            return
+        if isinstance(event, WorkerLoad):
+            self._loads[event.worker] = (self._clock.monotonic(), event)
