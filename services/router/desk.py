@@ -11,6 +11,7 @@ from collections.abc import Callable
 
 import msgspec
 
+from schemas.errors import UnknownModel
 from schemas.events import AnyEvent, TaskReleased, TaskRouted
 from schemas.statistics import Cell, Statistics
 from services.router.dispatch import engine
@@ -92,7 +93,10 @@ class Desk:
 
     def _route(self, task: Task) -> TaskRouted | None:
         submitted = task.submitted
-        decision = self.decision(request_of(submitted), submitted.task, self.unix)
+        try:
+            decision = self.decision(request_of(submitted), submitted.task, self.unix)
+        except UnknownModel:
+            return None  # its last holder left since it was accepted; one may come back
         if decision.choice is None:
             return None  # nobody can answer yet; asked again with every step
         return self.routed(decision, submitted.task, submitted.id, self.unix)

@@ -127,13 +127,14 @@ def text_of(body: Body) -> str:
     """What the user last said: the last user message's text parts, else the prompt, else an embedding's first text."""
     for message in reversed(body.messages):
         if message.get("role") == "user":
-            return _content(message.get("content"))
+            return content_text(message.get("content"))
     if body.prompt is not None:
         return body.prompt
     return body.inputs[0] if body.inputs else ""
 
 
-def _content(content: Any) -> str:
+def content_text(content: Any) -> str:
+    """The text of a message's content; images and other parts have none."""
     if isinstance(content, str):
         return content
     if not isinstance(content, list | tuple):

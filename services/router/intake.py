@@ -12,10 +12,10 @@ import msgspec
 from schemas.errors import UnknownModel
 from schemas.events import Domain, PayloadRef, Sizes, TaskSubmitted, Wants
 from schemas.subjects import body_subject
-from services.router.domains import Rule, classify, text_of
+from services.router.domains import Rule, classify, content_text, text_of
 from services.router.fleet import Fleet
 from services.router.language import estimate_tokens, language_of
-from services.router.nearest import known_models, nearest, resolve_model
+from services.router.nearest import known_models, nearest, resolve_model, resolve_worker
 from services.router.policy.request import RouteRequest
 from services.router.port import NewTask
 
@@ -33,7 +33,7 @@ def read(new: NewTask, body_bytes: int, rules: Sequence[Rule], fleet: Fleet) -> 
     """Raises UnknownModel, with the nearest names, where nobody holds the model asked for."""
     text = text_of(new.body)
     domain = classify(text, rules) if new.domain is None else Domain(label=new.domain, method="client")
-    whole = [str(message.get("content") or "") for message in new.body.messages] or [new.body.prompt or ""]
+    whole = [content_text(message.get("content")) for message in new.body.messages] or [new.body.prompt or ""]
     sizes = Sizes(
         messages=len(new.body.messages),
         chars=sum(len(part) for part in whole) + sum(len(part) for part in new.body.inputs),
@@ -86,8 +86,8 @@ def _wants(wants: Wants, fleet: Fleet) -> Wants:
         if found is None:
             raise UnknownModel(model, nearest(model, known_models(fleet)))
         model = found
-    if worker is not None and worker not in fleet.workers:
-        worker = next((view.id for view in fleet.workers.values() if view.name == worker), worker)
+    if worker is not None:
+        worker = resolve_worker(fleet, worker) or worker
     return msgspec.structs.replace(wants, model=model, worker=worker)
 
 

@@ -1,0 +1,48 @@
+"""From a request to its fact: sizes without images, canonical names, refusals with suggestions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from schemas.errors import UnknownModel
+from schemas.events import Wants
+from schemas.work import Body
+from services.router.domains import compile_rules
+from services.router.intake import Asked, read
+from services.router.port import NewTask
+from support.fleets import fleet, model, worker
+
+RULES = compile_rules()
+FLEET = fleet(worker("w-1", model("qwen3", backend_name="qwen3:8b"), name="desk"))
+
+
+def asked(*content: Any, domain: str | None = None, **wants: str) -> Asked:
+    messages = tuple({"role": "user", "content": each} for each in content)
+    return read(NewTask(body=Body(messages=messages), wants=Wants(**wants), domain=domain), 99, RULES, FLEET)  # type: ignore[arg-type]
+
+
+def test_an_image_is_counted_as_an_image_and_not_as_its_letters() -> None:
+    picture = {"type": "image_url", "image_url": {"url": "data:image/png;base64," + "A" * 100_000}}
+    seen = asked([{"type": "text", "text": "What is in this picture?"}, picture])
+    assert (seen.sizes.images, seen.sizes.chars, seen.sizes.prompt_tokens) == (1, 24, 6)
+
+
+def test_the_whole_history_counts_and_the_last_message_is_classified() -> None:
+    seen = asked("x" * 400, "Write a Python function")
+    assert seen.sizes.prompt_tokens == 100 + 6
+    assert (seen.domain.label, seen.language) == ("code", "en")
+
+
+def test_names_become_canonical_and_unknown_models_are_refused() -> None:
+    seen = asked("hello", model="qwen3:8b", worker="Desk")
+    assert (seen.wants.model, seen.wants.worker) == ("qwen3", "w-1")
+    with pytest.raises(UnknownModel) as caught:
+        asked("hello", model="qwen")
+    assert caught.value.nearest == ("qwen3",)
+
+
+def test_a_domain_that_the_client_names_is_taken_as_it_is() -> None:
+    seen = asked("Write a Python function", domain="law")
+    assert (seen.domain.label, seen.domain.method, seen.domain.confidence) == ("law", "client", None)
