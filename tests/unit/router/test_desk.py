@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from itertools import count
 
-from support.builders import LAPTOP, QWEN, build
-
 from schemas import events
 from services.router.desk import Desk
 from services.router.dispatch.actions import Publish
 from services.router.dispatch.permits import Limits
+from support.builders import LAPTOP, QWEN, build
 
 
 def test_a_task_whose_models_last_holder_left_waits_and_stops_nobody() -> None:
     numbers = count()
     desk = Desk("router-1", slider=1.0, limits=Limits(), new_id=lambda: f"id-{next(numbers)}")
-    told = [
+    told: list[events.AnyEvent] = [
         build(events.DispatcherElected, epoch=1),
         build(events.WorkerReported),
         build(events.TaskSubmitted, wants=events.Wants(model=QWEN)),
