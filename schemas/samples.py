@@ -7,13 +7,13 @@ Never reads a clock: ``at_us`` is the server's time of storage.
 
 from __future__ import annotations
 
-from typing import Literal
+from collections.abc import Callable
+from typing import Any, Literal
 
 import msgspec
 
 from schemas.errors import InvalidEvent
-from schemas.events import AnyEvent, AttemptFailed, TaskCompleted, Times
-from schemas.events import QualityJudged as Judged
+from schemas.events import AnyEvent, AttemptFailed, Event, QualityJudged, TaskCompleted, Times
 
 SampleKind = Literal["speed", "quality", "failure"]
 
@@ -32,15 +32,13 @@ _MOST_BYTES = 1 << 50
 """Beyond these a number is a broken clock or a broken backend: treated as missing. Products of two stay below 2^63."""
 
 
-class Sample(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class Sample(msgspec.Struct, frozen=True, omit_defaults=True):
     """One row of ``samples``. ``prefill_tok`` counts uncached tokens only. ``others_u`` is the share of the machine that
     somebody else used, ``quality_w_u`` the judgement's weight, both in millionths."""
 
     seq: int
     at_us: int
     kind: SampleKind
-    task: str | None = None
-    attempt: int | None = None
     model: str
     domain: str
     worker: str | None = None
@@ -55,12 +53,14 @@ class Sample(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     capability: str | None = None
     backend: str | None = None
     gpu: str | None = None
-    resident: bool | None = None
-    concurrency: int | None = None
-    others_u: int | None = None
+    task: str | None = None
+    attempt: int | None = None
     ok: bool | None = None
     outcome: str | None = None
     finish_reason: str | None = None
+    resident: bool | None = None
+    concurrency: int | None = None
+    others_u: int | None = None
     queue_us: int | None = None
     load_us: int | None = None
     prefill_tok: int | None = None
@@ -80,13 +80,8 @@ class Sample(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 def sample_of(event: AnyEvent, seq: int, at_us: int) -> Sample | None:
     """The sample that ``event`` is, or None. Raises InvalidEvent for a judgement outside [0, 1]."""
-    if isinstance(event, TaskCompleted):
-        return _completed(event, seq, at_us)
-    if isinstance(event, Judged):
-        return _judged(event, seq, at_us)
-    if isinstance(event, AttemptFailed):
-        return _failed(event, seq, at_us)
-    return None
+    make = _SAMPLE_OF.get(type(event))
+    return make(event, seq, at_us) if make is not None else None
 
 
 def _completed(event: TaskCompleted, seq: int, at_us: int) -> Sample:
@@ -98,49 +93,49 @@ def _completed(event: TaskCompleted, seq: int, at_us: int) -> Sample:
     prompt, cached = _count(tokens.prompt), _count(tokens.cached)
     prefill_tok, prefill_us = _rate(None if prompt is None else prompt - (cached or 0), _us(times.prefill_s))
     decode_tok, decode_us = _rate(output, _us(times.decode_s))
-    return Sample(
-        seq=seq,
-        at_us=at_us,
-        kind="speed",
-        task=event.task,
-        attempt=event.attempt,
-        model=event.model,
-        domain=event.domain,
-        worker=event.worker,
-        digest=event.digest,
-        quantisation=event.quantisation,
-        model_bytes=_count(event.model_bytes, _MOST_BYTES) or None,
-        language=event.language,
-        task_kind=event.kind,
-        client=event.client,
-        lane=event.lane,
-        context=_count(event.context),
-        capability=event.capability,
-        backend=event.backend,
-        gpu=event.gpu,
-        resident=event.resident,
-        concurrency=_count(event.concurrency),
-        others_u=_share(event.others_use),
-        ok=event.outcome in ("ok", "truncated"),
-        outcome=event.outcome,
-        finish_reason=event.finish_reason,
-        queue_us=_us(times.queue_s),
-        load_us=_us(times.load_s),
-        prefill_tok=prefill_tok,
-        prefill_us=prefill_us,
-        decode_tok=decode_tok,
-        decode_us=decode_us,
-        output_tok=output,
-        prompt_tok=prompt,
-        cached_tok=cached,
-        thinking_tok=_count(tokens.thinking),
-        prompt_chars=_count(event.prompt_chars),
-        first_token_us=_us(times.first_token_s),
-        total_us=_us(times.total_s),
+    return Sample(  # in the order of its fields: by name it costs 3 µs instead of 0.2, and this runs a million times
+        seq,
+        at_us,
+        "speed",
+        event.model,
+        event.domain,
+        event.worker,
+        event.digest,
+        event.quantisation,
+        _count(event.model_bytes, _MOST_BYTES) or None,
+        event.language,
+        event.kind,
+        event.client,
+        event.lane,
+        _count(event.context),
+        event.capability,
+        event.backend,
+        event.gpu,
+        event.task,
+        event.attempt,
+        event.outcome in ("ok", "truncated"),
+        event.outcome,
+        event.finish_reason,
+        event.resident,
+        _count(event.concurrency),
+        _share(event.others_use),
+        _us(times.queue_s),
+        _us(times.load_s),
+        prefill_tok,
+        prefill_us,
+        decode_tok,
+        decode_us,
+        output,
+        prompt,
+        cached,
+        _count(tokens.thinking),
+        _count(event.prompt_chars),
+        _us(times.first_token_s),
+        _us(times.total_s),
     )
 
 
-def _judged(event: Judged, seq: int, at_us: int) -> Sample:
+def _judged(event: QualityJudged, seq: int, at_us: int) -> Sample:
     value = _share(event.value)
     if value is None or not 0.0 <= event.weight <= 1.0:
         raise InvalidEvent(
@@ -178,6 +173,13 @@ def _failed(event: AttemptFailed, seq: int, at_us: int) -> Sample | None:
         outcome=event.failure,
         total_us=_us(event.elapsed_s),
     )
+
+
+_SAMPLE_OF: dict[type[Event], Callable[[Any, int, int], Sample | None]] = {
+    TaskCompleted: _completed,
+    QualityJudged: _judged,
+    AttemptFailed: _failed,
+}
 
 
 def _us(seconds: float | None) -> int | None:

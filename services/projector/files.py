@@ -1,8 +1,8 @@
 """The files of a projection: the lock, the live file, the snapshot, and what was set aside.
 
-Answers "which file is used for what, and how is it copied?". Only one process may have the live file open, and nobody else is
-ever pointed at it: analysts open the snapshot. The live file is never opened here for reading or copying [closing *any* descriptor of
-its inode silently drops DuckDB's own lock]: a child process copies it, and a lock of our own stands beside it.
+Answers "which file is used for what, and how is it copied?". Only one process may have the live file open, and nobody else
+is ever pointed at it: analysts open the snapshot. The live file is never opened here for reading or copying [closing *any*
+descriptor of its inode silently drops DuckDB's own lock]: a child process copies it, and our own lock stands beside it.
 """
 
 from __future__ import annotations

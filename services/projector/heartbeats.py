@@ -1,7 +1,7 @@
 """Heartbeats to minutes: one row per worker, minute and write.
 
-Answers "how loaded was a machine, minute by minute?". Pure. A field that no beat of the minute could read has count 0 and becomes
-NULL in the view, never 0. A minute that two writes share is two rows, which the view adds up: counts and sums, so nothing is lost.
+Answers "how loaded was a machine, minute by minute?". Pure. A field that no beat of the minute could read has count 0 and
+becomes NULL in the view, never 0. A minute that two writes share is two rows, which the view adds up: counts and sums.
 """
 
 from __future__ import annotations
@@ -14,12 +14,13 @@ from schemas.codec import decode
 from schemas.errors import InvalidEvent
 from schemas.events import WorkerLoad
 from schemas.samples import UNIT
+from services.projector.tables import HEARTBEATS, short
 from services.runtime.stored import StoredMessage
 
 MINUTE_US = 60_000_000
 
 
-class HeartbeatRow(msgspec.Struct, kw_only=True):
+class HeartbeatRow(msgspec.Struct, kw_only=True, rename=short(HEARTBEATS)):
     """A row of ``heartbeats``: ``_u`` are sums of millionths, ``_n`` say of how many beats."""
 
     minute_us: int
@@ -78,10 +79,16 @@ def _add(row: HeartbeatRow, beat: WorkerLoad) -> None:
         if gpu.vram_used_bytes is not None:
             row.vram_used_bytes_max = _most(row.vram_used_bytes_max, gpu.vram_used_bytes)
     if (free := beat.ram_available_bytes) is not None:
-        row.ram_available_bytes_min = free if row.ram_available_bytes_min is None else min(row.ram_available_bytes_min, free)
+        row.ram_available_bytes_min = (
+            free if row.ram_available_bytes_min is None else min(row.ram_available_bytes_min, free)
+        )
     if beat.credit is not None:
         running = len(beat.credit.running)
-        row.running_n, row.running, row.running_max = row.running_n + 1, row.running + running, _most(row.running_max, running)
+        row.running_n, row.running, row.running_max = (
+            row.running_n + 1,
+            row.running + running,
+            _most(row.running_max, running),
+        )
     if beat.backend_up is not None:
         row.backend_n, row.backend_down = row.backend_n + 1, row.backend_down + (not beat.backend_up)
 

@@ -6,7 +6,7 @@ moment loses or repeats nothing; what the log repeats is passed over. All calls 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -120,7 +120,9 @@ class Store:
         meta: dict[str, int] = dict(self._rows("SELECT k, seq FROM meta"))
         self.position, self.heartbeats = meta["events"], meta["heartbeats"]
         self._keys = Keys(KeyRow(*row) for row in self._rows("SELECT * FROM cell_key ORDER BY cid"))
-        stale = self._rows("SELECT DISTINCT k.cell FROM samples s JOIN cell_key k USING (cid) WHERE s.seq > ?", [meta["cells"]])
+        stale = self._rows(
+            "SELECT DISTINCT k.cell FROM samples s JOIN cell_key k USING (cid) WHERE s.seq > ?", [meta["cells"]]
+        )
         self._touched = {cell for (cell,) in stale}
         self.dirty = True
 
@@ -176,7 +178,9 @@ class Store:
         statements: list[tuple[str, list[Any] | None]] = []
         if batch.keys:
             columns = ", ".join(f"unnest(${n + 1}::{kind}[])" for n, kind in enumerate(tables.CELL_KEY.values()))
-            statements.append((f"INSERT INTO cell_key SELECT {columns}", [list(c) for c in zip(*batch.keys, strict=True)]))
+            statements.append(
+                (f"INSERT INTO cell_key SELECT {columns}", [list(c) for c in zip(*batch.keys, strict=True)])
+            )
         for table, rows in (
             ("samples", batch.samples),
             ("task_facts", batch.facts),
@@ -237,6 +241,14 @@ class Store:
 
     def mark_published(self, position: int) -> None:
         self._change([("UPDATE meta SET seq = ? WHERE k = 'published'", [position])])
+
+    def count_cells(self) -> int:
+        return int(self._rows("SELECT count(*) FROM cells")[0][0])
+
+    def forget_heartbeats(self) -> None:
+        """Start with the first heartbeat there is: the stream is another one."""
+        self._change([("UPDATE meta SET seq = 0 WHERE k = 'heartbeats'", None)])
+        self.heartbeats = 0
 
     def cells(self) -> list[Cell]:
         return [cell_of(row) for row in self._rows("SELECT * EXCLUDE (cell) FROM cells")]
@@ -299,9 +311,9 @@ def cell_of(row: Sequence[Any]) -> Cell:
     """A row of ``cells`` (without its number) as the value that travels in KV ``stats``."""
     values = iter(row)
     model, domain, worker, digest, model_bytes = (next(values) for _ in range(5))
-    sums = {name: _sums(values) for name in tables.SUMS}
-    rates = {name: _rates(values) for name in tables.RATES}
-    quality = _sums(values)
+    fields: dict[str, Any] = {name: _sums(values) for name in tables.SUMS}
+    fields |= {name: _rates(values) for name in tables.RATES}
+    fields["quality"] = _sums(values)
     ok_n, fail_n, last_seq, speed_at_us, quality_at_us = values
     return Cell(
         model=model,
@@ -309,9 +321,7 @@ def cell_of(row: Sequence[Any]) -> Cell:
         worker=worker,
         digest=digest,
         model_bytes=model_bytes,
-        **sums,
-        **rates,
-        quality=quality,
+        **fields,
         ok_n=ok_n,
         fail_n=fail_n,
         last_seq=last_seq,
@@ -320,11 +330,11 @@ def cell_of(row: Sequence[Any]) -> Cell:
     )
 
 
-def _sums(values: Any) -> Sums:
+def _sums(values: Iterator[Any]) -> Sums:
     n, w, wx, p50, p95 = (next(values) for _ in range(5))
     return Sums(n=n, w=w, wx=wx, p50=p50, p95=p95)
 
 
-def _rates(values: Any) -> Rates:
+def _rates(values: Iterator[Any]) -> Rates:
     n, w, wtok, wus, wfree_us, p50, p95 = (next(values) for _ in range(7))
     return Rates(n=n, w=w, wtok=wtok, wus=wus, wfree_us=wfree_us, p50=p50, p95=p95)

@@ -15,7 +15,9 @@ from schemas.samples import UNIT
 LAYOUT = 1
 """Changes with any table here: a file of another layout is set aside and the log replayed."""
 
-MODELS = "STRUCT(name VARCHAR, backend_name VARCHAR, digest VARCHAR, bytes BIGINT, quantisation VARCHAR, context BIGINT)[]"
+MODELS = (
+    "STRUCT(name VARCHAR, backend_name VARCHAR, digest VARCHAR, bytes BIGINT, quantisation VARCHAR, context BIGINT)[]"
+)
 
 Columns = dict[str, str]
 
@@ -140,10 +142,16 @@ def _columns(columns: Columns) -> str:
     return ", ".join(f"{_quote(name)} {kind}" for name, kind in columns.items())
 
 
+def short(columns: Columns) -> dict[str, str]:
+    """Column name -> its key in the JSON of a row: half the bytes to write and parse."""
+    return {name: f"{number:x}" for number, name in enumerate(columns)}
+
+
 def append(table: str) -> str:
     """Insert a list of JSON objects, one a row, in one statement [4 µs a row, against 700 rows/s by executemany]."""
     columns = APPENDED[table]
-    structure = json.dumps({name: _json_type(kind) for name, kind in columns.items()})
+    keys = short(columns)
+    structure = json.dumps({keys[name]: _json_type(kind) for name, kind in columns.items()})
     return f"INSERT INTO {table} SELECT unnest(from_json(j, '{structure}')) FROM (SELECT unnest($1::VARCHAR[]) AS j)"
 
 
@@ -334,6 +342,8 @@ def create() -> list[str]:
     """The statements that make an empty projection."""
     tables = {**APPENDED, "cell_key": CELL_KEY, "meta": META}
     statements = [f"CREATE TABLE {name} ({_columns(columns)})" for name, columns in tables.items()]
-    statements.append(f"INSERT INTO meta VALUES ('layout', {LAYOUT}), ('events', 0), ('cells', 0), ('published', 0), ('heartbeats', 0)")
+    statements.append(
+        f"INSERT INTO meta VALUES ('layout', {LAYOUT}), ('events', 0), ('cells', 0), ('published', 0), ('heartbeats', 0)"
+    )
     statements.append(REBUILD)
     return statements + [f"CREATE VIEW {name} AS {text}" for name, text in VIEWS.items()]

@@ -1,0 +1,234 @@
+"""The projector's shell: follows EVENTS and HEARTBEATS, keeps the store, publishes the cells, answers.
+
+Answers "who does what, when?". The store has one thread, and nothing else touches it. Rules are in ``rows`` and ``tables``; this
+file only moves messages. An unusable file is opened again, healed if need be, and followed from wherever it then stands.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
+
+import msgspec
+
+from schemas.errors import BusError, StoreError
+from schemas.statistics import Cell
+from schemas.subjects import STATS_BUCKET, stats_key
+from services.projector.answers import STATUS, TASK, answer
+from services.projector.heartbeats import minutes
+from services.projector.store import Store
+from services.runtime.bus import STREAM_NOT_FOUND, Bus
+from services.runtime.feed import Feed
+from services.runtime.lifecycle import Lifecycle
+from services.runtime.logs import logger
+from services.runtime.stored import StoredMessage
+
+log = logger("projector")
+
+T = TypeVar("T")
+
+BATCH = 10_000
+"""Messages per pull: larger transactions cost less per row, and two pulls of 1 KiB events stay far below max_pending."""
+REFRESH_S = 0.25
+"""How long a sample waits at most before its cell is recomputed and sent: well below one task's time."""
+REPLAY_REFRESH_S = 10.0
+"""The same while a replay runs, when every cell is touched by every batch."""
+HEARTBEATS_S = 30.0
+"""A minute of heartbeats becomes two or three rows instead of twelve; a lost minute is read again."""
+PUBLISH_AT_ONCE = 500
+SNAPSHOT_REST = 20
+"""A snapshot rests 20 times as long as it took: at most 5 % of the time goes into copying, however large the file."""
+AGAIN_S = 0.5
+AGAIN_MOST_S = 30.0
+
+
+class Projector:
+    """``await Projector(bus, store, …).run(life)`` returns after a drain, with everything committed and a last snapshot."""
+
+    def __init__(self, bus: Bus, store: Store, *, snapshot_s: float, batch_ms: int) -> None:
+        self._bus = bus
+        self._store = store
+        self._snapshot_s = snapshot_s
+        self._batch_s = batch_ms / 1000
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="store")
+        self._behind = True
+        self._unsent = True
+
+    async def run(self, life: Lifecycle) -> None:
+        await self._on_store(Store.open)
+        try:
+            again_s = AGAIN_S
+            while not life.draining.is_set():
+                started = asyncio.get_running_loop().time()
+                try:
+                    await self._follow(life)
+                except StoreError as error:
+                    log.error("the store failed, opening it again", action="store_failed", error=str(error))
+                    if asyncio.get_running_loop().time() - started > AGAIN_MOST_S:
+                        again_s = AGAIN_S
+                    await _until(life, again_s)
+                    again_s = min(2 * again_s, AGAIN_MOST_S)
+                    await self._on_store(Store.reopen)
+            await self._finish()
+        finally:
+            await self._on_store(Store.close)
+            self._thread.shutdown()
+
+    async def _on_store(self, work: Callable[[Store], T]) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self._thread, work, self._store)
+
+    # -- following ---------------------------------------------------------------------------------------------------------
+
+    async def _follow(self, life: Lifecycle) -> None:
+        """Until asked to go (returns), or until something fails (raises)."""
+        if not await self._streams_ready(life):
+            return
+        await self._check_positions()
+        events = Feed(
+            self._bus,
+            "EVENTS",
+            on_batch=self._take_events,
+            start_seq=self._store.position + 1,
+            batch=BATCH,
+            linger_s=self._batch_s,
+        )
+        beats = Feed(
+            self._bus,
+            "HEARTBEATS",
+            on_batch=self._take_heartbeats,
+            start_seq=self._store.heartbeats + 1,
+            batch=BATCH,
+            linger_s=HEARTBEATS_S,
+        )
+        questions = [
+            await self._bus.listen(
+                subject, lambda message: answer(self._bus, self._on_store, message), queue="projector"
+            )
+            for subject in (TASK, STATUS)
+        ]
+        async with events, beats:
+            jobs = [
+                asyncio.create_task(job, name=f"projector {name}")
+                for name, job in (
+                    ("events", events.wait()),
+                    ("heartbeats", beats.wait()),
+                    ("cells", self._keep_cells(events)),
+                    ("snapshots", self._keep_snapshots()),
+                    ("ready", self._say_ready(events, life)),
+                    ("draining", life.until_draining()),
+                )
+            ]
+            try:
+                await _first_to_end(jobs)
+            finally:
+                for question in questions:
+                    await question.stop()
+
+    async def _streams_ready(self, life: Lifecycle) -> bool:
+        """Wait for the router to make the streams; False when asked to go meanwhile."""
+        said = False
+        while not life.draining.is_set():
+            try:
+                for stream in ("EVENTS", "HEARTBEATS", f"KV_{STATS_BUCKET}"):
+                    await self._bus.last_seq(stream)
+                return True
+            except BusError as error:
+                if error.code != STREAM_NOT_FOUND:
+                    log.warning("streams not readable yet", action="streams_wait", error=str(error))
+                elif not said:
+                    log.info("waiting for a router to make the streams", action="streams_wait", error=str(error))
+                    said = True
+            await _until(life, AGAIN_S)
+        return False
+
+    async def _check_positions(self) -> None:
+        """A position beyond the log's end is of another log; cells that the bucket lacks must be sent again."""
+        last = await self._bus.last_seq("EVENTS")
+        if last < self._store.position:
+            reason = f"EVENTS ends at {last}, before its position {self._store.position}: another log"
+            await self._on_store(lambda store: store.start_over(reason))
+        if await self._bus.last_seq("HEARTBEATS") < self._store.heartbeats:
+            await self._on_store(Store.forget_heartbeats)
+        bucket = await self._bus.api(f"STREAM.INFO.KV_{STATS_BUCKET}")
+        if int(bucket["state"]["messages"]) < await self._on_store(Store.count_cells):
+            await self._on_store(lambda store: store.mark_published(0))
+
+    async def _take_events(self, messages: list[StoredMessage]) -> None:
+        await self._on_store(lambda store: store.apply(messages))
+
+    async def _take_heartbeats(self, messages: list[StoredMessage]) -> None:
+        await self._on_store(lambda store: store.apply_heartbeats(minutes(messages), messages[-1].seq))
+
+    async def _say_ready(self, events: Feed, life: Lifecycle) -> None:
+        await events.caught_up.wait()
+        self._behind = False
+        life.ready()
+        await asyncio.Event().wait()
+
+    # -- publishing --------------------------------------------------------------------------------------------------------
+
+    async def _keep_cells(self, events: Feed) -> None:
+        self._behind = not events.caught_up.is_set()
+        loop = asyncio.get_running_loop()
+        refreshed_at = loop.time() - REPLAY_REFRESH_S
+        while True:
+            due = not self._behind or loop.time() - refreshed_at > REPLAY_REFRESH_S
+            if due and (self._unsent or self._store.stale):
+                refreshed_at = loop.time()
+                try:
+                    await self._publish_cells()
+                except BusError as error:
+                    log.warning("cells not sent yet", action="cells_wait", error=str(error))
+            await asyncio.sleep(REFRESH_S)
+
+    async def _publish_cells(self) -> None:
+        """Recompute what was touched and send it; sent again after a crash, which changes nothing."""
+        self._unsent = True
+        await self._on_store(Store.refresh)
+        cells, position = await self._on_store(Store.unpublished)
+        for start in range(0, len(cells), PUBLISH_AT_ONCE):
+            await asyncio.gather(*(self._publish(cell) for cell in cells[start : start + PUBLISH_AT_ONCE]))
+        await self._on_store(lambda store: store.mark_published(position))
+        self._unsent = False
+
+    async def _publish(self, cell: Cell) -> None:
+        key = stats_key(cell.model, cell.domain, cell.worker)
+        await self._bus.kv_put(STATS_BUCKET, key, msgspec.json.encode(cell))
+
+    async def _keep_snapshots(self) -> None:
+        loop = asyncio.get_running_loop()
+        while True:
+            started = loop.time()
+            await self._on_store(Store.snapshot)
+            await asyncio.sleep(max(self._snapshot_s, SNAPSHOT_REST * (loop.time() - started)))
+
+    async def _finish(self) -> None:
+        """What is committed is published once more before leaving."""
+        try:
+            await self._publish_cells()
+        except BusError as error:
+            log.warning("cells left for the next start", action="cells_wait", error=str(error))
+        await self._on_store(Store.snapshot)
+
+
+async def _first_to_end(jobs: list[asyncio.Task[None]]) -> None:
+    """When one ends, end the others; raise what it raised."""
+    try:
+        done, _ = await asyncio.wait(jobs, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for job in jobs:
+            job.cancel()
+        await asyncio.wait(jobs)
+    for job in done:
+        job.result()
+
+
+async def _until(life: Lifecycle, seconds: float) -> None:
+    """Wait, unless asked to go."""
+    try:
+        async with asyncio.timeout(seconds):
+            await life.until_draining()
+    except TimeoutError:
+        pass
