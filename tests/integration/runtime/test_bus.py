@@ -7,12 +7,12 @@ import signal
 from collections import Counter
 
 import pytest
-from support.eventually import eventually
 
 from schemas.errors import BusError
 from services.runtime.bus import WRONG_LAST_SEQUENCE, Bus
 from services.runtime.provision import provision
 from services.runtime.server import EmbeddedServer
+from support.eventually import eventually
 
 
 async def count(bus: Bus, stream: str) -> int:

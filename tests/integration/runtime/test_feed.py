@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from support.eventually import eventually
 
 from schemas.errors import BusError
 from services.runtime.bus import Bus
 from services.runtime.feed import Feed
 from services.runtime.server import EmbeddedServer
 from services.runtime.stored import StoredMessage
+from support.eventually import eventually
 
 
 async def publish(bus: Bus, first: int, last: int, subject: str = "ev.task.started.w1") -> None:

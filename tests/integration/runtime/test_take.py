@@ -7,7 +7,6 @@ import random
 from collections.abc import AsyncIterator
 
 import pytest
-from support.eventually import eventually
 
 from schemas.errors import BusError
 from schemas.streams import group_consumer, lane_consumer
@@ -16,6 +15,7 @@ from services.runtime.bus import Bus
 from services.runtime.provision import delete_consumer, ensure_consumer
 from services.runtime.server import EmbeddedServer
 from services.runtime.take import Taken, Taker
+from support.eventually import eventually
 
 MODELS = ("a", "b", "c")
 GROUPS = [(group_durable("chat", model), 0) for model in MODELS]

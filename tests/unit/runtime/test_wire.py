@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -66,7 +67,7 @@ async def test_messages_headers_and_control_lines_are_told_apart() -> None:
 @given(st.lists(st.integers(0, len(STREAM)), max_size=6))
 async def test_the_cuts_of_the_network_change_nothing(cuts: list[int]) -> None:
     edges = [0, *sorted(cuts), len(STREAM)]
-    pieces = [STREAM[start:stop] for start, stop in zip(edges, edges[1:], strict=False)]
+    pieces = [STREAM[start:stop] for start, stop in pairwise(edges)]
     assert await parsed(*pieces) == await parsed(STREAM)
 
 
