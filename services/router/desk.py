@@ -24,6 +24,7 @@ from services.router.dispatch.planner import Plan, plan
 from services.router.dispatch.state import RouterState, Task
 from services.router.fleet import Fleet
 from services.router.policy.decide import Decision, decide, rank_workers, worker_input
+from services.router.policy.filters import may_serve
 from services.router.policy.request import RouteRequest, request_of
 from services.router.view import fleet_of
 
@@ -63,7 +64,7 @@ class Desk:
     def decide(self, unix: float) -> list[Action]:
         """What is to be done now; it counts as being on its way from here on."""
         self.unix = unix
-        config = Config(route=self._route, decorate=self._decorate, limits=self.limits)
+        config = Config(route=self._route, decorate=self._decorate, limits=self.limits, holders=self._holders)
         stamp = Stamp(self.router, unix, self.new_id)
         actions = engine.decide(self.state, self.live, self.now, config, stamp, self.epoch)
         engine.mark_pending(self.live, actions)
@@ -71,7 +72,7 @@ class Desk:
 
     def plan(self) -> Plan:
         """The plan of this moment, with every reason; for people, nothing is released."""
-        return plan(self.state, self.live, self.now, self.limits)
+        return plan(self.state, self.live, self.now, self.limits, holders=self._holders)
 
     def fleet(self, unix: float) -> Fleet:
         """The fleet as of now. Made at most once for each moment of heard time and fold."""
@@ -100,6 +101,10 @@ class Desk:
         if decision.choice is None:
             return None  # nobody can answer yet; asked again with every step
         return self.routed(decision, submitted.task, submitted.id, self.unix)
+
+    def _holders(self, state: RouterState, model: str, task: Task) -> tuple[str, ...]:
+        """Who may serve it by every hard rule of the policy; whether they are free is the planner's question."""
+        return may_serve(model, self.fleet(self.unix), request_of(task.submitted))
 
     def _decorate(self, release: TaskReleased, task: Task) -> TaskReleased:
         """Add what the release expects of its worker, and what it knew."""

@@ -38,7 +38,7 @@ from schemas.work import Control, WorkItem
 from services.router.dispatch.actions import Action, DeleteItem, EnsureConsumer, Publish, PutItem, Tell
 from services.router.dispatch.live import LEASE_S, Live
 from services.router.dispatch.permits import UNLIMITED, Limits
-from services.router.dispatch.planner import Release, available, plan, queue
+from services.router.dispatch.planner import Holders, Release, available, plan, queue
 from services.router.dispatch.state import Attempt, Key, RouterState, Task
 
 BACKOFF_S = (1.0, 5.0, 30.0)
@@ -68,6 +68,7 @@ class Config:
     route: Route
     decorate: Decorate = lambda release, task: release
     limits: Limits = UNLIMITED
+    holders: Holders | None = None
     lease_s: float = LEASE_S
     start_deadline_s: float = 2.0
 
@@ -272,7 +273,7 @@ def _releases(state: RouterState, live: Live, now: float, config: Config, stamp:
         or len(t.failures) >= MAX_STARTED
         or (bool(t.attempts) and (t.attempts[max(t.attempts)].failure in FINAL or not t.retryable))
     )
-    for release in plan(state, live, now, config.limits, skip, explain=False).releases:
+    for release in plan(state, live, now, config.limits, skip, holders=config.holders, explain=False).releases:
         task = state.tasks[release.task]
         yield Publish(config.decorate(_released(release, task, now, config, stamp, epoch), task), release_id(
             release.task, release.attempt

@@ -7,7 +7,8 @@ a reason that people can read. It takes permits all or nothing; a skipped task k
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass
 
 from schemas.events import Choice, WorkerReported
 from schemas.subjects import ANY_LANE, group_durable, lane_durable
@@ -42,6 +43,10 @@ class Plan:
     holds: dict[str, str]
 
 
+Holders = Callable[[RouterState, str, Task], tuple[str, ...]]
+"""Who may serve a task with a model, heard lately or not, sorted; ``reported_holders`` where no policy says more."""
+
+
 @dataclass
 class _Desk:
     """What one planning pass works with."""
@@ -50,7 +55,8 @@ class _Desk:
     live: Live
     now: float
     counts: Counts
-    free: dict[str, int] = field(default_factory=dict)
+    free: dict[str, int]
+    holders: Holders
 
 
 def queue(state: RouterState, live: Live) -> list[Task]:
@@ -82,12 +88,14 @@ def plan(
     limits: Limits,
     skip: frozenset[str] = frozenset(),
     *,
+    holders: Holders | None = None,
     explain: bool = True,
 ) -> Plan:
     """Releases in order. ``skip`` are tasks with a decision on its way; they are neither released nor given a reason.
 
     Without ``explain`` the walk ends with the last free credit, and later tasks get no reason."""
-    desk = _Desk(state, live, now, Counts(limits, state.held), available(state, live, now))
+    counts, free = Counts(limits, state.held), available(state, live, now)
+    desk = _Desk(state, live, now, counts, free, holders or reported_holders)
     releases: list[Release] = []
     holds: dict[str, str] = {}
     for task in queue(state, live):
@@ -115,7 +123,7 @@ def _place(task: Task, desk: _Desk) -> Release | str:
     if retry_at is not None and retry_at > desk.now:
         return f"backoff: tries again in {retry_at - desk.now:.0f} s"
     model, reason = _model(task, desk)
-    holders = _holders(desk, model, task)
+    holders = desk.holders(desk.state, model, task)
     if not holders:
         return f"no_worker: nobody who holds {model} is there"
     ready = [
@@ -162,11 +170,11 @@ def _model(task: Task, desk: _Desk) -> tuple[str, str | None]:
     choice = _choice(task, desk)
     assert choice is not None
     chosen = choice.model
-    if task.submitted.wants.model is not None or _holders(desk, chosen, task):
+    if task.submitted.wants.model is not None or desk.holders(desk.state, chosen, task):
         return chosen, None
     draft = desk.live.drafts.get(task.submitted.task)
     for model in task.models or (dict.fromkeys(c.model for c in draft.candidates) if draft else ()):
-        if _holders(desk, model, task):
+        if desk.holders(desk.state, model, task):
             return model, f"nobody holds {chosen} any more"
     return chosen, None
 
@@ -177,12 +185,12 @@ def _choice(task: Task, desk: _Desk) -> Choice | None:
     return task.choice if task.routed_seq is not None or draft is None else draft.choice
 
 
-def _holders(desk: _Desk, model: str, task: Task) -> tuple[str, ...]:
-    """Who may serve this task with this model, heard lately or not."""
+def reported_holders(state: RouterState, model: str, task: Task) -> tuple[str, ...]:
+    """By the reports alone: who holds the model, supports what it needs, has the context, and is the worker asked for."""
     wants = task.submitted.wants
     result = []
-    for worker in sorted(desk.state.workers):
-        record = desk.state.workers[worker]
+    for worker in sorted(state.workers):
+        record = state.workers[worker]
         info = next((m for m in record.report.models if m.name == model), None)
         if record.left or info is None or (wants.worker is not None and wants.worker != worker):
             continue

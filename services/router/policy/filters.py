@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Sequence
 import msgspec
 
 from schemas.events import ModelInfo
-from services.router.fleet import WorkerView
+from services.router.fleet import Fleet, WorkerView
 from services.router.policy.request import RouteRequest
 
 EMBEDDING = "embedding"
@@ -134,6 +134,12 @@ def keep(pairs: Sequence[Pair], request: RouteRequest) -> tuple[list[Pair], list
                 removed += [(pair, reason) for pair, reason in reasons if reason is not None]
                 kept = passed
     return kept, removed
+
+
+def may_serve(model: str, fleet: Fleet, request: RouteRequest) -> tuple[str, ...]:
+    """The holders of ``model`` that pass every hard filter, by id; silent and draining ones are among them."""
+    pairs = pairs_of(model, fleet.holders(model))
+    return tuple(pair.worker.id for pair in pairs if all(filter_(pair, request) is None for filter_ in HARD))
 
 
 def _short(digest: str) -> str:
