@@ -81,7 +81,7 @@ class Rounds:
             return
         self._standing[number] = round_
         try:
-            if round_.armed:
+            if round_.armed or round_.k == 0:  # k is 0 where the sweep before the pulls already found an item
                 self._on_armed(number)
             items = await self._first_items(round_, replaced)
         finally:

@@ -12,7 +12,7 @@ import msgspec
 from schemas.events import Times
 from services.worker.backends.port import BackendTimings
 
-US = 1e-6
+US = 1e6
 
 
 class Seen(msgspec.Struct, kw_only=True):
@@ -52,15 +52,15 @@ def _prefill_seen(backend: BackendTimings, seen: Seen, was_resident: bool | None
     """The wait for the first token, only where nothing else can hide in it: no load, and no unknown queue."""
     if backend.load_us is not None:
         waited = _span(seen.sent, seen.first_token)
-        return None if waited is None else max(0.0, waited - backend.load_us * US - (backend.queue_us or 0) * US)
+        return None if waited is None else max(0.0, waited - (backend.load_us + (backend.queue_us or 0)) / US)
     if was_resident is not True:
         return None
     return _span(seen.taken if seen.taken is not None else seen.sent, seen.first_token)
 
 
 def _seconds(micros: int | None) -> float | None:
-    return None if micros is None else micros * US
+    return None if micros is None else micros / US
 
 
 def _span(start: float | None, end: float | None) -> float | None:
-    return None if start is None or end is None else max(0.0, end - start)
+    return None if start is None or end is None else round(max(0.0, end - start), 6)
