@@ -63,6 +63,8 @@ LAPTOP = WorkerView(
     local=False,
     fresh=False,
 )
+PATIENCE_S = 10.0
+"""A surface that never notices fails its test instead of holding up the others."""
 TOKENS = Tokens(prompt=12, cached=4, output=3)
 
 
@@ -75,10 +77,21 @@ class Play:
         self.log: list[Update] = [StatusUpdate(status=self.status)]
         self.answer: Answer | None = None
         self.followers = 0
-        self.abandoned = asyncio.Event()
+        self._abandoned = asyncio.Event()
         self._text = ""
         self._index = 0
         self._moved = asyncio.Condition()
+
+    def abandon(self) -> None:
+        self._abandoned.set()
+
+    @property
+    def is_abandoned(self) -> bool:
+        return self._abandoned.is_set()
+
+    async def abandoned(self) -> None:
+        """Until the last follower has left before the end."""
+        await asyncio.wait_for(self._abandoned.wait(), PATIENCE_S)
 
     @property
     def ended(self) -> bool:
@@ -134,7 +147,8 @@ class Play:
         seen = 0
         while True:
             async with self._moved:
-                await self._moved.wait_for(lambda: seen < len(self.log))
+                while seen >= len(self.log):
+                    await self._moved.wait()
             while seen < len(self.log):
                 update = self.log[seen]
                 seen += 1
@@ -174,12 +188,16 @@ class MemoryRouter:
             ready=True, dispatcher=True, epoch=1, position=5, last=5, workers=2, waiting=0, sync="always"
         )
         self.plays: dict[str, Play] = {}
-        self.submitted = asyncio.Event()
+        self._submitted = asyncio.Event()
         self._running: set[asyncio.Task[None]] = set()
 
     @property
     def last(self) -> Play:
         return next(reversed(self.plays.values()))
+
+    async def submitted(self) -> None:
+        """Until the first task is here."""
+        await asyncio.wait_for(self._submitted.wait(), PATIENCE_S)
 
     async def submit(self, task: NewTask) -> Submitted:
         decision = self.preview(task)
@@ -189,7 +207,7 @@ class MemoryRouter:
         name = f"t{len(self.plays) + 1}"
         domain = task.domain or "general"
         play = self.plays[name] = Play(name, task, domain)
-        self.submitted.set()
+        self._submitted.set()
         if self.script is not None:
             running = asyncio.ensure_future(self.script(play))
             self._running.add(running)
@@ -217,7 +235,7 @@ class MemoryRouter:
         finally:
             play.followers -= 1
             if not play.followers and not play.ended:
-                play.abandoned.set()
+                play.abandon()
 
     async def answer(self, task: str) -> Answer | None:
         return self.plays[task].answer

@@ -9,6 +9,7 @@ import msgspec
 from schemas.events import Urgency
 from services.router.fleet import Fleet
 from services.router.http.reading import BadRequest
+from services.router.nearest import resolve_worker
 
 AUTO = "auto"
 """The virtual model that leaves the choice to the router."""
@@ -54,11 +55,10 @@ def wanted_model(model: str | None) -> str | None:
 
 def worker_id(fleet: Fleet, wanted: str | None, field: str) -> str | None:
     """The id for an id or a name. Raises BadRequest where nobody or several are called so."""
-    if wanted is None or wanted in fleet.workers:
-        return wanted
-    named = [worker.id for worker in fleet.workers.values() if worker.name == wanted]
-    if len(named) == 1:
-        return named[0]
+    found = None if wanted is None else resolve_worker(fleet, wanted)
+    if wanted is None or found is not None:
+        return found
+    named = [worker.id for worker in fleet.workers.values() if worker.name.casefold() == wanted.casefold()]
     if named:
         raise BadRequest(
             f"{field}: {len(named)} workers are called {wanted!r}; use an id: {', '.join(sorted(named))}", field

@@ -22,7 +22,7 @@ from services.router.http.asking import (
     worker_id,
 )
 from services.router.http.identity import client_of, session_of
-from services.router.http.reading import BadRequest, check_messages, typed
+from services.router.http.reading import BadRequest, check_extra, check_messages, typed
 from services.router.port import NewTask
 
 
@@ -64,7 +64,7 @@ def chat_task(values: dict[str, Any], headers: Mapping[str, str], fleet: Fleet) 
         client=client_of(headers),
         session=session_of(headers, fallback=request.prompt_cache_key),
         urgency=said.urgency,
-        body=Body(messages=check_messages(request.messages), extra=given(values, TAKEN)),
+        body=Body(messages=check_messages(request.messages), extra=check_extra(given(values, TAKEN))),
         wants=Wants(
             model=wanted_model(request.model),
             route=said.route,

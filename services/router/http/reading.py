@@ -84,6 +84,14 @@ def check_messages(messages: Iterable[Any]) -> tuple[dict[str, Any], ...]:
     return checked
 
 
+def check_extra(extra: dict[str, Any], prefix: str = "") -> dict[str, Any]:
+    """What goes to the backend as it came; only ``tools`` is counted on the way, so it must be countable."""
+    tools = extra.get("tools")
+    if tools is not None and not isinstance(tools, list):
+        raise BadRequest(f"{prefix}tools is a {type(tools).__name__}; expected a list of tools", f"{prefix}tools")
+    return extra
+
+
 def _message(message: Any, field: str) -> dict[str, Any]:
     if not isinstance(message, dict):
         raise BadRequest(f"{field} is a {type(message).__name__}; a message is an object with role and content", field)

@@ -12,7 +12,7 @@ from schemas.work import Body
 from services.router.fleet import Fleet
 from services.router.http.asking import Constraints, Name, Sampling, wanted_model, worker_id
 from services.router.http.identity import client_of, session_of
-from services.router.http.reading import BadRequest, check_messages
+from services.router.http.reading import BadRequest, check_extra, check_messages
 from services.router.port import NewTask
 
 OURS = frozenset({"model", "messages", "prompt", "stream", "stream_options"})
@@ -49,7 +49,7 @@ def route_task(asked: RouteRequest, headers: Mapping[str, str], fleet: Fleet) ->
         raise BadRequest("send either prompt or messages", "prompt")
     if asked.prompt is not None and not asked.prompt.strip():
         raise BadRequest("prompt is empty; say what is asked", "prompt")
-    extra = asked.extra or {}
+    extra = check_extra(asked.extra or {}, "extra.")
     for key in sorted(OURS & extra.keys()):
         raise BadRequest(f"extra.{key}: {key} is not the backend's to read; it has a place of its own", f"extra.{key}")
     said = asked.constraints or Constraints()

@@ -10,7 +10,10 @@ import msgspec
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from services.router import intake
+from services.router.domains import compile_rules
 from services.router.http.app import create_app
+from services.router.port import NewTask, Submitted
 from support.router_port import MemoryRouter
 
 ANY_TEXT = st.text(max_size=8)
@@ -39,7 +42,7 @@ NATIVE = st.fixed_dictionaries(
         "session": ANY_JSON,
         "constraints": CONSTRAINTS | ANY_JSON,
         "options": st.dictionaries(st.sampled_from(["temperature", "top_p", "seed"]), ANY_JSON) | ANY_JSON,
-        "extra": ANY_JSON,
+        "extra": ANY_JSON | st.fixed_dictionaries({"tools": ANY_JSON}),
     },
 )
 OPENAI = st.fixed_dictionaries(
@@ -54,15 +57,24 @@ OPENAI = st.fixed_dictionaries(
         "n": ANY_JSON,
         "prompt_cache_key": ANY_JSON,
         "headrace": CONSTRAINTS | ANY_JSON,
-        "tools": ANY_JSON,
+        "tools": ANY_JSON | st.lists(ANY_JSON, max_size=2),
     },
 )
+RULES = compile_rules({})
 PATIENT = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+
+
+class ReadingRouter(MemoryRouter):
+    """Also reads each request as the real router does: what a surface lets through must not break it."""
+
+    async def submit(self, task: NewTask) -> Submitted:
+        intake.read(task, 0, RULES, self.view)
+        return await super().submit(task)
 
 
 def posted(path: str, body: bytes) -> httpx.Response:
     async def post() -> httpx.Response:
-        transport = httpx.ASGITransport(app=create_app(MemoryRouter()), raise_app_exceptions=False)
+        transport = httpx.ASGITransport(app=create_app(ReadingRouter()), raise_app_exceptions=False)
         async with httpx.AsyncClient(transport=transport, base_url="http://router") as client:
             return await client.post(path, content=body)
 
@@ -105,7 +117,7 @@ def test_any_bytes_are_refused_by_name(body: bytes) -> None:
 @given(st.dictionaries(st.sampled_from(["prompt", "model", "worker", "context", "slider", "urgency", "x"]), ANY_TEXT))
 def test_any_query_is_answered_or_refused_by_name(query: dict[str, str]) -> None:
     async def get() -> httpx.Response:
-        transport = httpx.ASGITransport(app=create_app(MemoryRouter()), raise_app_exceptions=False)
+        transport = httpx.ASGITransport(app=create_app(ReadingRouter()), raise_app_exceptions=False)
         async with httpx.AsyncClient(transport=transport, base_url="http://router") as client:
             return await client.get("/route/preview", params=query)
 

@@ -48,7 +48,7 @@ async def test_an_error_is_readable(url: str) -> None:
 async def test_a_curl_that_is_killed_is_noticed(url: str, router: MemoryRouter) -> None:
     router.script = None
     process = await curl("-N", f"{url}/v1/chat/completions", "-d", QUESTION.replace('"model"', '"stream":true,"model"'))
-    await router.submitted.wait()
+    await router.submitted()
     process.kill()
     await process.wait()
-    await router.last.abandoned.wait()
+    await router.last.abandoned()

@@ -110,6 +110,7 @@ async def test_client_and_session_come_from_the_body_then_the_headers(
         (b'{"prompt": "a", "constraints": {"worker": "nas"}}', "constraints.worker"),
         (b'{"prompt": "a", "constraints": {"deadlines": 1}}', "constraints.deadlines"),
         (b'{"prompt": "a", "options": {"temperature": "hot"}}', "options.temperature"),
+        (b'{"prompt": "a", "extra": {"tools": 7}}', "extra.tools"),
         (b'{"prompt": "a", "extra": {"stream": false}}', "extra.stream"),
     ],
 )
@@ -351,7 +352,7 @@ async def test_a_reader_that_leaves_is_noticed_at_once(wire: httpx.AsyncClient, 
     await wire.post("/route", json={"prompt": "Hi"})
     async with wire.stream("GET", "/task/t1/stream") as reply:
         await anext(events_of(reply.aiter_lines()))
-    await router.last.abandoned.wait()
+    await router.last.abandoned()
 
 
 async def test_an_unexpected_error_is_a_plain_500_without_its_words(

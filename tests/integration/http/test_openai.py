@@ -230,7 +230,7 @@ async def opened(wire: httpx.AsyncClient, router: MemoryRouter) -> tuple[asyncio
     stack = contextlib.AsyncExitStack()
     request = wire.stream("POST", "/v1/chat/completions", json={"messages": HI, "stream": True})
     reply = asyncio.create_task(stack.enter_async_context(request))
-    await router.submitted.wait()
+    await router.submitted()
     return reply, stack.aclose
 
 
@@ -316,7 +316,7 @@ async def test_a_restart_after_text_ends_the_stream_with_an_error(
     with pytest.raises(openai.APIError, match="cannot take text back") as caught:
         await anext(stream)
     assert caught.value.code == "restarted"
-    await held.last.abandoned.wait()
+    await held.last.abandoned()
 
 
 async def test_a_restart_before_any_text_goes_unnoticed(http: httpx.AsyncClient, router: MemoryRouter) -> None:
@@ -356,6 +356,7 @@ async def test_a_whole_answer_survives_a_restart(http: httpx.AsyncClient, router
         (b'{"messages": []}', "messages"),
         (b'{"messages": [{"role": 1}]}', "messages[0].role"),
         (b'{"messages": [{"role": "user", "content": "a"}], "model": 3}', "model"),
+        (b'{"messages": [{"role": "user", "content": "a"}], "tools": 7}', "tools"),
         (b'{"messages": [{"role": "user", "content": "a"}], "n": 2}', "n"),
         (b'{"messages": [{"role": "user", "content": "a"}], "max_tokens": -1}', "max_tokens"),
         (b'{"messages": [{"role": "user", "content": "a"}], "stream": "yes"}', "stream"),
@@ -398,11 +399,11 @@ async def test_a_client_that_leaves_while_it_waits_is_noticed(
     wire: httpx.AsyncClient, held: MemoryRouter, stream: bool
 ) -> None:
     asking = asyncio.create_task(wire.post("/v1/chat/completions", json={"messages": HI, "stream": stream}))
-    await held.submitted.wait()
-    assert not held.last.abandoned.is_set()
+    await held.submitted()
+    assert not held.last.is_abandoned
     asking.cancel()
     await asyncio.wait({asking})
-    await held.last.abandoned.wait()
+    await held.last.abandoned()
 
 
 async def test_a_client_that_leaves_in_mid_answer_is_noticed(client: openai.AsyncOpenAI, held: MemoryRouter) -> None:
@@ -414,4 +415,4 @@ async def test_a_client_that_leaves_in_mid_answer_is_noticed(client: openai.Asyn
     stream = await client.chat.completions.create(model="auto", messages=HI, stream=True)  # type: ignore[arg-type]
     await anext(stream)
     await stream.close()
-    await held.last.abandoned.wait()
+    await held.last.abandoned()

@@ -1,0 +1,40 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from services.router.fleet import Fleet
+from services.router.http.chat_request import chat_task
+from services.router.http.reading import BadRequest
+
+HI: dict[str, Any] = {"messages": [{"role": "user", "content": "Hi"}]}
+
+
+def test_a_bare_request_leaves_everything_open() -> None:
+    request, task = chat_task(HI, {}, Fleet())
+    assert (task.wants.model, task.options.max_tokens, task.body.extra, task.client) == (None, None, {}, "local")
+    assert not request.stream
+    assert not request.wants_usage
+
+
+def test_nulls_are_as_good_as_nothing() -> None:
+    nulls = dict.fromkeys(("model", "stream", "stream_options", "max_tokens", "temperature", "seed", "n", "headrace"))
+    assert chat_task({**HI, **nulls}, {}, Fleet())[1] == chat_task(HI, {}, Fleet())[1]
+
+
+def test_the_newer_limit_stands_over_the_older() -> None:
+    _, task = chat_task({**HI, "max_tokens": 5, "max_completion_tokens": 7, "headrace": {"max_tokens": 9}}, {}, Fleet())
+    assert task.options.max_tokens == 7
+
+
+def test_what_was_read_here_does_not_go_to_the_backend_again() -> None:
+    _, task = chat_task({**HI, "stream": True, "prompt_cache_key": "k", "headrace": {}, "logit_bias": {}}, {}, Fleet())
+    assert task.body.extra == {"logit_bias": {}}
+    assert task.session == "k"
+
+
+def test_one_answer_for_each_request() -> None:
+    assert chat_task({**HI, "n": 1}, {}, Fleet())
+    with pytest.raises(BadRequest, match="n is 3"):
+        chat_task({**HI, "n": 3}, {}, Fleet())

@@ -1,0 +1,54 @@
+from __future__ import annotations
+
+import msgspec
+
+from schemas.events import Candidate, Choice, TaskRouted
+from schemas.subjects import lane_durable
+from services.router.fleet import Fleet, WorkerView
+from services.router.http.preview_rows import decided, preview_of
+from support import builders
+from support.router_port import DESKTOP
+
+DECISION = builders.build(
+    TaskRouted,
+    candidates=(msgspec.structs.replace(builders.DESK_CANDIDATE, model="qwen3", worker="w-1"),),
+    choice=Choice(model="qwen3", worker="w-1", reason="why"),
+)
+
+
+def armed(worker: WorkerView) -> bool | None:
+    preview = preview_of(DECISION, Fleet(workers={"w-1": worker}), [])
+    value: bool | None = preview.candidates[0]["queue"].armed
+    return value
+
+
+def test_a_candidate_shows_everything_the_decision_knew() -> None:
+    (row,) = preview_of(DECISION, Fleet(workers={"w-1": DESKTOP}), []).candidates
+    assert set(row) == {*Candidate.__struct_fields__, "worker_name", "capability", "queue"}
+
+
+def test_armed_means_this_model_s_group_or_the_worker_s_own_lane() -> None:
+    assert armed(DESKTOP) is True
+    assert armed(msgspec.structs.replace(DESKTOP, armed={lane_durable("w-1"): 0})) is True
+    assert armed(msgspec.structs.replace(DESKTOP, armed={"g~cpu_inference~qwen3": 0})) is False
+    assert armed(msgspec.structs.replace(DESKTOP, credit_age_s=None)) is None
+
+
+def test_a_worker_that_left_is_still_shown_by_its_id() -> None:
+    preview = preview_of(DECISION, Fleet(), [])
+    assert preview.candidates[0]["worker_name"] == "w-1"
+    assert preview.candidates[0]["queue"].slots is None
+    assert preview.choice is not None
+    assert preview.choice.worker_name == "w-1"
+
+
+def test_a_decision_in_one_line() -> None:
+    line = decided(DECISION, Fleet(workers={"w-1": DESKTOP}))
+    assert (line.model, line.worker_name, line.reason, line.expected_s) == ("qwen3", "desktop", "why", 4.0)
+    assert (line.candidates, line.removed) == (1, 1)
+
+
+def test_no_choice_is_no_choice() -> None:
+    nobody = builders.build(TaskRouted, candidates=(), choice=None)
+    assert preview_of(nobody, Fleet(), []).choice is None
+    assert decided(nobody, Fleet()).expected_s is None

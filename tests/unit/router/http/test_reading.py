@@ -1,0 +1,55 @@
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from services.router.http.reading import BadRequest, check_messages, parse_object, typed
+
+
+class Inner(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    n: int = 0
+
+
+class Outer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    name: str
+    inner: Inner = Inner()
+    many: list[Inner] = []
+
+
+@pytest.mark.parametrize(
+    ("values", "field"),
+    [
+        ({}, "name"),
+        ({"name": 1}, "name"),
+        ({"name": "a", "nome": 1}, "nome"),
+        ({"name": "a", "inner": {"n": "x"}}, "inner.n"),
+        ({"name": "a", "inner": {"m": 1}}, "inner.m"),
+        ({"name": "a", "many": [{}, {"n": None}]}, "many[1].n"),
+    ],
+)
+def test_every_fault_is_named_by_its_path(values: dict[str, object], field: str) -> None:
+    with pytest.raises(BadRequest) as caught:
+        typed(values, Outer)
+    assert caught.value.field == field
+    assert str(caught.value).startswith(f"{field}: ")
+
+
+def test_a_prefix_stands_before_the_path() -> None:
+    with pytest.raises(BadRequest) as caught:
+        typed({}, Outer, prefix="body")
+    assert caught.value.field == "body.name"
+
+
+def test_a_query_may_write_numbers_as_texts() -> None:
+    assert typed({"n": "7"}, Inner, strict=False) == Inner(7)
+
+
+@pytest.mark.parametrize("data", [b"", b"  ", b"null", b"[]", b"{", b'{"a":"\\ud800"}', b'{"a":1e999}', b"[" * 50_000])
+def test_what_is_no_json_object_is_a_bad_request(data: bytes) -> None:
+    with pytest.raises(BadRequest, match="body"):
+        parse_object(data)
+
+
+def test_messages_come_out_as_they_went_in() -> None:
+    messages = [{"role": "user", "content": [{"type": "text", "text": "a"}, {"type": "new", "x": 1}], "name": "n"}]
+    assert check_messages(messages) == tuple(messages)
