@@ -273,19 +273,24 @@ def _scaled(pool: _Pool, log_size: float | None) -> tuple[float, int]:
 
 def _output(stats: Statistics, model: str, domain: str, now_us: int) -> Measure:
     pair, by_domain = stats.pool("output", "md", model, domain), stats.pool("output", "d", domain)
-    value = _lean(by_domain.weight(), by_domain.y * UNIT, PRIOR_OUTPUT_TOKENS, LEAN_OUTPUT)
-    value = _lean(pair.weight(), pair.y * UNIT, value, LEAN_OUTPUT)
+    value = _lean(*_others(by_domain, pair, UNIT), PRIOR_OUTPUT_TOKENS, LEAN_OUTPUT)
+    value = _lean(*_others(pair, _EMPTY, UNIT), value, LEAN_OUTPUT)
     return _measure(value, (("model_domain", pair),), now_us)
 
 
 def _quality(stats: Statistics, model: str, domain: str, worker: str, now_us: int) -> Measure:
     everything, by_model = stats.pool("quality"), stats.pool("quality", "m", model)
     pair, cell = stats.pool("quality", "md", model, domain), stats.pool("quality", "c", model, domain, worker)
-    value = _lean(everything.weight(), everything.y, PRIOR_QUALITY, LEAN_QUALITY_MODEL)
-    value = _lean(by_model.weight(), by_model.y, value, LEAN_QUALITY_MODEL)
-    value = _lean(pair.weight(), pair.y, value, LEAN_QUALITY)
-    value = _lean(cell.weight(), cell.y, value, LEAN_QUALITY)
+    value = _lean(*_others(everything, by_model), PRIOR_QUALITY, LEAN_QUALITY_MODEL)
+    value = _lean(*_others(by_model, pair), value, LEAN_QUALITY_MODEL)
+    value = _lean(*_others(pair, cell), value, LEAN_QUALITY)
+    value = _lean(*_others(cell, _EMPTY), value, LEAN_QUALITY)
     return _measure(value, (("cell", cell), ("model_domain", pair), ("model", by_model)), now_us)
+
+
+def _others(pool: _Pool, child: _Pool, scale: int = 1) -> tuple[float, int]:
+    """A parent without the child that leans on it: a single judgement must not be counted once per level."""
+    return (pool.w - child.w) / WEIGHT_ONE, (pool.y - child.y) * scale
 
 
 def _lean(n: float, total: int, parent: float, lean: float) -> float:

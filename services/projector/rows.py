@@ -230,7 +230,7 @@ class Batch:
             self.park(message, str(error))
             return
         if sample is not None:
-            self._add_sample(sample)
+            self.add_sample(sample)
         fact_of = FACT_OF.get(type(event))
         if fact_of is not None:
             self.facts.append(fact_of(event, seq, at_us))
@@ -253,7 +253,7 @@ class Batch:
             )
         )
 
-    def _add_sample(self, s: Sample) -> None:
+    def add_sample(self, s: Sample) -> None:
         cid, cell = self._keys.number(s, self.keys)
         self.touched.add(cell)
         self.samples.append(

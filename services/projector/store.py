@@ -175,21 +175,7 @@ class Store:
         self._apply(messages[middle:])
 
     def _commit(self, batch: Batch, position: int) -> None:
-        statements: list[tuple[str, list[Any] | None]] = []
-        if batch.keys:
-            columns = ", ".join(f"unnest(${n + 1}::{kind}[])" for n, kind in enumerate(tables.CELL_KEY.values()))
-            statements.append(
-                (f"INSERT INTO cell_key SELECT {columns}", [list(c) for c in zip(*batch.keys, strict=True)])
-            )
-        for table, rows in (
-            ("samples", batch.samples),
-            ("task_facts", batch.facts),
-            ("candidates", batch.candidates),
-            ("worker_reports", batch.workers),
-            ("dead", batch.dead),
-        ):
-            if rows:
-                statements.append((tables.append(table), [[_encoder.encode(row).decode() for row in rows]]))
+        statements = appends(batch)
         statements.append(("UPDATE meta SET seq = ? WHERE k = 'events'", [position]))
         self._transact(statements)
         self.position = position
@@ -305,6 +291,24 @@ class Store:
             except duckdb.Error as error:
                 log.debug("rollback failed", action="rollback_failed", error=str(error))
             raise
+
+
+def appends(batch: Batch) -> list[tuple[str, list[Any] | None]]:
+    """The statements that append a batch's rows."""
+    statements: list[tuple[str, list[Any] | None]] = []
+    if batch.keys:
+        columns = ", ".join(f"unnest(${n + 1}::{kind}[])" for n, kind in enumerate(tables.CELL_KEY.values()))
+        statements.append((f"INSERT INTO cell_key SELECT {columns}", [list(c) for c in zip(*batch.keys, strict=True)]))
+    for table, rows in (
+        ("samples", batch.samples),
+        ("task_facts", batch.facts),
+        ("candidates", batch.candidates),
+        ("worker_reports", batch.workers),
+        ("dead", batch.dead),
+    ):
+        if rows:
+            statements.append((tables.append(table), [[_encoder.encode(row).decode() for row in rows]]))
+    return statements
 
 
 def cell_of(row: Sequence[Any]) -> Cell:

@@ -37,7 +37,9 @@ def executions() -> Iterator[Raw]:
 
 
 @pytest.mark.parametrize("log", [lives, executions], ids=["lives", "executions"])
-async def test_events_per_cpu_second(log: Callable[[], Iterator[Raw]], natsd: EmbeddedServer, bus: Bus, tmp_path: Path) -> None:
+async def test_events_per_cpu_second(
+    log: Callable[[], Iterator[Raw]], natsd: EmbeddedServer, bus: Bus, tmp_path: Path
+) -> None:
     last = await store_events(bus, log())
     async with ProjectorProcess(natsd.url, tmp_path / "data") as projector:
         started = time.monotonic()

@@ -84,7 +84,9 @@ class ProjectorProcess:
         answer: dict[str, Any] = msgspec.json.decode(reply)
         return answer
 
-    async def reached(self, bus: Bus, position: int, *, within_s: float = 60.0, every_s: float = 0.05) -> dict[str, Any]:
+    async def reached(
+        self, bus: Bus, position: int, *, within_s: float = 60.0, every_s: float = 0.05
+    ) -> dict[str, Any]:
         """Its status once it has folded up to ``position``."""
 
         async def look() -> dict[str, Any] | None:

@@ -1,0 +1,107 @@
+"""Samples and cells for tests, by what matters to them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import strategies as st
+
+from schemas.statistics import Cell, Sample, fold
+
+DAY_US = 86_400_000_000
+GB = 1_000_000_000
+
+
+def speed(seq: int, **fields: Any) -> Sample:
+    """One completed execution: 100 tokens at 50 tokens/s on the desk, a second after the last."""
+    given = {
+        "at_us": seq * 1_000_000,
+        "kind": "speed",
+        "model": "qwen3",
+        "domain": "code",
+        "worker": "desk",
+        "model_bytes": 5 * GB,
+        "digest": "d1",
+        "task_kind": "chat",
+        "ok": True,
+        "resident": True,
+        "prefill_tok": 200,
+        "prefill_us": 200_000,
+        "decode_tok": 100,
+        "decode_us": 2_000_000,
+        "output_tok": 100,
+        "total_us": 2_200_000,
+    }
+    return Sample(seq=seq, **{**given, **fields})
+
+
+def judged(seq: int, value: float, **fields: Any) -> Sample:
+    given = {
+        "at_us": seq * 1_000_000,
+        "kind": "quality",
+        "model": "qwen3",
+        "domain": "code",
+        "worker": "desk",
+        "quality_u": round(value * 1e6),
+        "quality_w_u": 1_000_000,
+    }
+    return Sample(seq=seq, **{**given, **fields})
+
+
+def cell(*samples: Sample) -> Cell:
+    return fold(samples)
+
+
+def _some(values: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
+    return st.none() | values
+
+
+_times = _some(st.integers(0, 10**12) | st.integers(1, 5_000_000))
+_tokens = _some(st.integers(0, 2**30) | st.integers(1, 500))
+
+
+@st.composite
+def sample(draw: st.DrawFn, seq: int) -> Sample:
+    """Any sample, extremes and holes included, of a few cells."""
+    kind = draw(st.sampled_from(("speed", "speed", "quality", "failure")))
+    shared = {
+        "seq": seq,
+        "at_us": draw(st.integers(0, 400 * DAY_US)),
+        "kind": kind,
+        "model": draw(st.sampled_from(("qwen3", "llama"))),
+        "domain": draw(st.sampled_from(("code", "maths"))),
+        "worker": draw(st.sampled_from(("desk", "lap", None) if kind == "quality" else ("desk", "lap"))),
+        "digest": draw(st.sampled_from(("d1", "d1", "d2", None))),
+    }
+    if kind == "quality":
+        return Sample(**shared, quality_u=draw(st.integers(0, 10**6)), quality_w_u=draw(st.integers(0, 10**6)))
+    if kind == "failure":
+        return Sample(**shared, ok=False)
+    return Sample(
+        **shared,
+        model_bytes=draw(_some(st.integers(1, 2**50))),
+        task_kind=draw(st.sampled_from(("chat", "bench"))),
+        resident=draw(_some(st.booleans())),
+        others_u=draw(_some(st.integers(0, 10**6))),
+        ok=draw(st.booleans()),
+        queue_us=draw(_times),
+        load_us=draw(_times),
+        prefill_tok=draw(_tokens),
+        prefill_us=draw(_times),
+        decode_tok=draw(_tokens),
+        decode_us=draw(_times),
+        output_tok=draw(_tokens),
+        first_token_us=draw(_times),
+        total_us=draw(_times),
+    )
+
+
+@st.composite
+def sample_log(draw: st.DrawFn, max_size: int = 60) -> list[Sample]:
+    """Samples in stream order, with the holes that other events leave."""
+    gaps = draw(st.lists(st.integers(1, 3), min_size=1, max_size=max_size))
+    seq, log = 0, []
+    for gap in gaps:
+        seq += gap
+        log.append(draw(sample(seq)))
+    return log
