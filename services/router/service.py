@@ -309,6 +309,7 @@ class RouterService:
         if decision.choice is not None and self.desk.epoch >= 0:
             self.desk.live.drafts[task_id] = routed
         self.channels.open(task_id)
+        self.channels.moved(_accepted(task_id, task, asked))
         await self._bus.publish_event(event, submit_id(task_id))
         return Submitted(task=task_id, domain=asked.domain, language=asked.language, decision=routed)
 
@@ -340,6 +341,9 @@ class RouterService:
         found = self.desk.state.task(task)
         if found is not None:
             return self._status(found)
+        channel = self.channels.get(task)
+        if channel is not None and channel.status is not None:
+            return channel.status  # accepted a moment ago; its fact is on its way back
         return await past.status(self._bus, task)
 
     @asynccontextmanager
@@ -350,10 +354,18 @@ class RouterService:
             self._spawn(self._end(found))
         elif found is not None and channel.status is None:
             self.channels.moved(self._status(found))
+        elif found is None and channel.status is None and channel.end is None:
+            self._spawn(self._recall(task))
         try:
             yield self.channels.read(channel, queue)
         finally:
             self.channels.leave(channel, queue, self.desk.now)
+
+    async def _recall(self, task: str) -> None:
+        """A reader of a task that this router has forgotten: its end is all there is to tell."""
+        status = await past.status(self._bus, task)
+        if status is not None and status.state in ("completed", "failed", "cancelled", "dead"):
+            self.channels.ended(status, await past.answer(self._bus, task), self.desk.now)
 
     async def answer(self, task: str) -> Answer | None:
         found = self.desk.state.task(task)
@@ -414,3 +426,10 @@ class RouterService:
         task = asyncio.create_task(work)
         self._background.add(task)
         task.add_done_callback(self._background.discard)
+
+
+def _accepted(task: str, new: NewTask, asked: intake.Asked) -> TaskStatus:
+    """What is known of a task before its fact has come back from the log."""
+    return TaskStatus(
+        task=task, state="waiting", client=new.client, kind=new.kind, domain=asked.domain.label, language=asked.language
+    )
