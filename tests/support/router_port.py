@@ -80,6 +80,7 @@ class Play:
         self._abandoned = asyncio.Event()
         self._text = ""
         self._index = 0
+        self._seen = 0
         self._moved = asyncio.Condition()
 
     def abandon(self) -> None:
@@ -88,6 +89,11 @@ class Play:
     @property
     def is_abandoned(self) -> bool:
         return self._abandoned.is_set()
+
+    async def followed(self) -> None:
+        """Until somebody follows and has seen everything so far."""
+        async with asyncio.timeout(PATIENCE_S), self._moved:
+            await self._moved.wait_for(lambda: self._seen == len(self.log))
 
     async def abandoned(self) -> None:
         """Until the last follower has left before the end."""
@@ -148,6 +154,8 @@ class Play:
         while True:
             async with self._moved:
                 while seen >= len(self.log):
+                    self._seen = seen
+                    self._moved.notify_all()
                     await self._moved.wait()
             while seen < len(self.log):
                 update = self.log[seen]

@@ -107,6 +107,11 @@ class Live(Response):
         ticker = asyncio.ensure_future(self._tick(line))
         try:
             await until_gone(receive, self._follow(line))
+        except asyncio.CancelledError:
+            await self.on_failure(
+                line, STOPPED
+            )  # the server's patience is over; the client should know that ours is not
+            raise
         finally:
             await _stop(ticker)
 

@@ -14,7 +14,9 @@ import pytest
 
 from schemas.errors import BusError
 from schemas.events import FailureClass, Tokens
+from services.router.http.app import create_app
 from services.router.http.live import Timing
+from services.router.http.serving import serving
 from services.router.port import Busy
 from support.router_port import MemoryRouter, Play
 
@@ -416,3 +418,18 @@ async def test_a_client_that_leaves_in_mid_answer_is_noticed(client: openai.Asyn
     await anext(stream)
     await stream.close()
     await held.last.abandoned()
+
+
+@pytest.mark.parametrize("stream", [True, False])
+async def test_a_router_that_stops_says_so(held: MemoryRouter, stream: bool) -> None:
+    async with contextlib.AsyncExitStack() as running:
+        url = await running.enter_async_context(serving(create_app(held, timing=SHORT), "127.0.0.1", 0, drain_s=0))
+        async with httpx.AsyncClient(base_url=url, trust_env=False, timeout=10) as wire:
+            asking = asyncio.create_task(wire.post("/v1/chat/completions", json={"messages": HI, "stream": stream}))
+            await held.submitted()
+            await held.last.start()
+            await held.last.followed()
+            await running.aclose()
+            reply = await asking
+    assert '"code":"stopping"' in reply.text
+    assert reply.status_code == (200 if stream else 503)
