@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from schemas.events import Candidate, Choice, Credit, DispatcherElected, Measure, Policy, Prediction, TaskRouted
 from services.router.dispatch import engine
-from services.router.dispatch.actions import Action, DeleteItem, EnsureConsumer, Publish, PutItem, Tell
+from services.router.dispatch.actions import Action, DeleteItem, DropConsumer, EnsureConsumer, Publish, PutItem, Tell
 from services.router.dispatch.engine import Config, Stamp
 from services.router.dispatch.heard import PULSE_S, HeardClock
 from services.router.dispatch.live import Live
@@ -120,6 +120,8 @@ class Router:
                     )
             case EnsureConsumer(durable):
                 self._ask(action, lambda: server.consumers.add(durable), lambda _: self._confirmed(action))
+            case DropConsumer(durable):
+                self._ask(action, lambda: server.consumers.discard(durable), lambda _: self._dropped(action))
 
     def _published(self, action: Publish, seq: int) -> None:
         self.live.stored(action.key, seq)
@@ -138,6 +140,11 @@ class Router:
         self.live.not_stored(action.key)
         self.live.confirmed[action.durable] = action.slots
         self._step()
+
+    def _dropped(self, action: DropConsumer) -> None:
+        self.live.not_stored(action.key)
+        self.live.confirmed.pop(action.durable, None)
+        self.live.unheld.pop(action.durable, None)
 
     def _ask(self, action: Action, call, then) -> None:  # type: ignore[no-untyped-def]
         """Once; when no answer comes within 2 s the fate is unknown, and the engine may ask again under the same id."""

@@ -147,19 +147,22 @@ class Attempts:
         """A round's pulls are all out. An attempt that waited for this may now publish its end."""
         if round in self.rounds:
             self.rounds[round] = True
-        for key, hand in self.hands.items():
-            if hand.stage == "arming":
-                return [self._publish_end(key, hand)]
-        return [SendCredit()]
+        return self._end_next() or [SendCredit()]
 
     def disarmed(self, round: int) -> list[Command]:
-        """A round ended without an item (expired, disconnected, closed): arm another one if a slot is free."""
-        self.rounds.pop(round, None)
-        return self._arm_free() if self.accepting else self._end_waiting()
+        """A round ended without an item (expired, disconnected, closed): arm another one if a slot is free. One whose pulls
+        never stood keeps no end back any longer: arming first is for speed, and an end is for ever."""
+        stood = self.rounds.pop(round, True)
+        if not self.accepting:
+            return self._end_waiting()
+        return [*self._arm_free(), *([] if stood else self._end_next())]
 
     def item_arrived(self, round: int, item: WorkItem, claim: TaskStarted) -> list[Command]:
         """A round brought an item; ``claim`` is the start that the shell built for it (ids and clocks are the shell's)."""
-        self.rounds.pop(round, None)
+        stood = self.rounds.pop(round, True)
+        return [*self._take(item, claim), *([] if stood else self._end_next())]
+
+    def _take(self, item: WorkItem, claim: TaskStarted) -> list[Command]:
         key = (item.task, item.attempt)
         if key in self.hands:
             return self._arm_free()
@@ -230,6 +233,13 @@ class Attempts:
             return [PublishEnd(key, fenced, fail_id(*key))]
         del self.hands[key]
         return [Ack(key), SendCredit()]
+
+    def _end_next(self) -> list[Command]:
+        """One round's pulls are out, or never will be: one attempt that waited for that publishes its end."""
+        for key, hand in self.hands.items():
+            if hand.stage == "arming":
+                return [self._publish_end(key, hand)]
+        return []
 
     def _publish_end(self, key: Key, hand: Hand) -> PublishEnd:
         assert hand.end is not None

@@ -79,4 +79,16 @@ class EnsureConsumer:
         return f"consumer:{self.durable}"
 
 
-Action = Publish | PutItem | DeleteItem | Tell | EnsureConsumer
+@dataclass(frozen=True)
+class DropConsumer:
+    """Delete the consumer that nobody holds and take it out of ``live.confirmed`` and ``live.unheld``. It has the key of the
+    ``EnsureConsumer`` that a returning holder needs, so that they cannot overtake each other."""
+
+    durable: str
+
+    @property
+    def key(self) -> str:
+        return f"consumer:{self.durable}"
+
+
+Action = Publish | PutItem | DeleteItem | Tell | EnsureConsumer | DropConsumer

@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
 import msgspec
 
@@ -35,17 +37,21 @@ from schemas.subjects import (
     start_id,
 )
 from schemas.work import Control, WorkItem
-from services.router.dispatch.actions import Action, DeleteItem, EnsureConsumer, Publish, PutItem, Tell
-from services.router.dispatch.live import LEASE_S, Live
+from services.router.dispatch.actions import Action, DeleteItem, DropConsumer, EnsureConsumer, Publish, PutItem, Tell
+from services.router.dispatch.live import FRESH_S, LEASE_S, Live, Wait
 from services.router.dispatch.permits import UNLIMITED, Limits
 from services.router.dispatch.planner import Holders, Release, available, plan, queue
-from services.router.dispatch.state import Attempt, Key, RouterState, Task
+from services.router.dispatch.state import Attempt, Key, RouterState, Task, WorkerRecord, served
 
 BACKOFF_S = (1.0, 5.0, 30.0)
 """Waits after a backend's failures; a lost or unstarted attempt is no backend's failure and waits for nothing."""
 MAX_STARTED = 3
 REPEAT_S = 1.0
 """How often a cancel or hello is repeated while a credit shows that it is needed."""
+HELLOS_BEFORE_DOUBT = 5
+"""A worker that does not arm after so many hellos may be pulling from a consumer that somebody deleted: make it again."""
+UNHELD_S = 3_600.0
+"""A consumer goes after an hour without holders; ``inactive_threshold`` would delete it with messages pending."""
 FINAL: frozenset[FailureClass] = frozenset({"rejected"})
 
 Decorate = Callable[[TaskReleased, Task], TaskReleased]
@@ -77,10 +83,11 @@ def decide(state: RouterState, live: Live, now: float, config: Config, stamp: St
     """The actions that are needed now and not on their way. Nothing while another epoch is in force, or before ours is.
 
     The caller executes them all and marks each as pending (``mark_pending``) before it calls again."""
+    live.tidy(state)
     if state.epoch != epoch:
         return []
     actions = [
-        *_consumers(state, live),
+        *_consumers(state, live, now),
         *_routes(state, live, config),
         *_attempts(state, live, now, config, stamp, epoch),
         *_ends(state, live, now, stamp, epoch),
@@ -88,7 +95,8 @@ def decide(state: RouterState, live: Live, now: float, config: Config, stamp: St
         *_hellos(state, live, now, stamp, epoch),
     ]
     wanted = [action for action in actions if action.key not in live.pending]
-    return wanted + [a for a in _releases(state, live, now, config, stamp, epoch) if a.key not in live.pending]
+    ending = {action.key for action in wanted}
+    return wanted + list(_releases(state, live, now, config, stamp, epoch, ending))
 
 
 def mark_pending(live: Live, actions: list[Action]) -> None:
@@ -98,29 +106,38 @@ def mark_pending(live: Live, actions: list[Action]) -> None:
             live.pending[action.key] = None
 
 
-def _consumers(state: RouterState, live: Live) -> Iterator[Action]:
-    """A group for each (capability, model) that somebody holds, a lane for each worker; before anything is released to it."""
+def _consumers(state: RouterState, live: Live, now: float) -> Iterator[Action]:
+    """A group for each (capability, model) that somebody serves, a lane for each worker, before anything is released to it;
+    none for what nobody has held for an hour."""
+    held = _held(state)
+    for durable, (slots, config) in held.items():
+        live.unheld.pop(durable, None)
+        if live.confirmed.get(durable, 0) < slots:
+            yield EnsureConsumer(durable, slots, config())
+    for durable in live.confirmed:
+        if durable not in held and now - live.unheld.setdefault(durable, now) > UNHELD_S:
+            yield DropConsumer(durable)
+
+
+def _held(state: RouterState) -> dict[str, tuple[int, Callable[[], dict[str, Any]]]]:
+    """Durable name -> its holders' slots and how it is configured."""
+    held: dict[str, tuple[int, Callable[[], dict[str, Any]]]] = {}
     members: dict[tuple[str, str], int] = {}
     for worker, record in state.workers.items():
         if record.left:
             continue
         slots = record.report.slots
-        if lane_durable(worker) not in live.confirmed:
-            yield EnsureConsumer(lane_durable(worker), slots, lane_consumer(worker, slots=slots))
-        for info in record.report.models:
-            group = (info.capability, info.name)
-            members[group] = members.get(group, 0) + slots
+        held[lane_durable(worker)] = (slots, partial(lane_consumer, worker, slots=slots))
+        for info in served(record.report):
+            members[info.capability, info.name] = members.get((info.capability, info.name), 0) + slots
     for (capability, model), slots in members.items():
-        durable = group_durable(capability, model)
-        if live.confirmed.get(durable, 0) < slots:
-            yield EnsureConsumer(durable, slots, group_consumer(capability, model, cap=slots, members=slots))
+        config = partial(group_consumer, capability, model, cap=slots, members=slots)
+        held[group_durable(capability, model)] = (slots, config)
+    return held
 
 
 def _routes(state: RouterState, live: Live, config: Config) -> Iterator[Action]:
     """A decision for each new task. The draft lets its release follow at once: one stream keeps their order."""
-    for task_id in [t for t in live.drafts if t not in state.tasks or state.tasks[t].routed_seq is not None]:
-        if task_id in state.tasks or task_id in state.recent:
-            del live.drafts[task_id]
     for task_id, task in state.tasks.items():
         if task.routed_seq is not None or task.terminal is not None or routed_id(task_id) in live.pending:
             continue
@@ -144,16 +161,17 @@ def _attempts(state: RouterState, live: Live, now: float, config: Config, stamp:
             continue
         key = (task_id, attempt.n)
         if attempt.started:
-            yield from _leased(key, attempt, state, live, now, config, stamp, epoch)
+            yield from _leased(key, task, attempt, state, live, now, config, stamp, epoch)
         else:
-            yield from _unstarted(key, task, attempt, live, now, config, stamp, epoch)
+            yield from _unstarted(key, task, attempt, state, live, now, stamp, epoch)
 
 
 def _unstarted(
-    key: Key, task: Task, attempt: Attempt, live: Live, now: float, config: Config, stamp: Stamp, epoch: int
+    key: Key, task: Task, attempt: Attempt, state: RouterState, live: Live, now: float, stamp: Stamp, epoch: int
 ) -> Iterator[Action]:
     put = live.items.get(key)
-    unwanted = task.terminal is not None or key[0] in live.cancels or key in live.revoked
+    orphaned = bool(attempt.holders) and not any(_may_start(worker, attempt, state) for worker in attempt.holders)
+    unwanted = task.terminal is not None or key[0] in live.cancels or key in live.revoked or orphaned
     on_its_way = f"item:{item_id(*key)}" in live.pending
     if put is None and not unwanted:
         if not on_its_way:
@@ -165,29 +183,45 @@ def _unstarted(
     if overdue or (unwanted and not on_its_way):
         if overdue and attempt.expected in live.workers:
             live.workers[attempt.expected].suspect = True  # until its next credit
-        detail = "no start within the deadline" if overdue else "cancelled before it started"
-        yield Publish(_attempt_failed(key, attempt, "not_started", detail, stamp, epoch), start_id(*key))
+        cancelled = task.terminal is not None or key[0] in live.cancels
+        detail = (
+            "cancelled before it started"
+            if cancelled
+            else f"nobody who may serve it holds {attempt.model} any more"
+            if orphaned
+            else "no start within the deadline"
+            if overdue
+            else "delivered too often without a start"
+        )
+        yield Publish(
+            _attempt_failed(key, task, attempt, "not_started", detail, state, stamp, epoch, None), start_id(*key)
+        )
+
+
+def _may_start(worker: str, attempt: Attempt, state: RouterState) -> bool:
+    record = state.workers.get(worker)
+    return record is not None and not record.left and attempt.model in {info.name for info in served(record.report)}
 
 
 def _leased(
-    key: Key, attempt: Attempt, state: RouterState, live: Live, now: float, config: Config, stamp: Stamp, epoch: int
+    key: Key, task: Task, attempt: Attempt, state: RouterState, live: Live, now: float, config: Config, stamp: Stamp, epoch: int
 ) -> Iterator[Action]:
     record = state.workers.get(attempt.worker or "")
     reported = record is not None and record.report.boot != attempt.boot and record.seq > attempt.started_seq
     rebooted = reported or attempt.boot in live.old_boots
-    if rebooted or now - live.lease(key, now) > config.lease_s:
+    lease = live.lease(key, attempt.boot, now)
+    if rebooted or now - lease.heard_at > config.lease_s:
         why = (
             f"{attempt.worker} restarted"
             if rebooted
             else f"{attempt.worker} did not mention it for {config.lease_s:.0f} s"
         )
-        yield Publish(_attempt_failed(key, attempt, "lost", why, stamp, epoch), fail_id(*key, epoch))
+        failed = _attempt_failed(key, task, attempt, "lost", why, state, stamp, epoch, now - lease.since)
+        yield Publish(failed, fail_id(*key, epoch))
 
 
 def _ends(state: RouterState, live: Live, now: float, stamp: Stamp, epoch: int) -> Iterator[Action]:
     """The router's terminal facts: cancelled, failed for good, dead, past the deadline."""
-    for task_id in [t for t in live.cancels if (task := state.task(t)) is not None and task.terminal is not None]:
-        del live.cancels[task_id]
     for task_id, task in state.tasks.items():
         if task.terminal is None and (end := _end(task_id, task, live, now, stamp, epoch)) is not None:
             yield Publish(end, end_id(task_id))
@@ -233,7 +267,9 @@ def _end(
 def _zombies(state: RouterState, live: Live, now: float, stamp: Stamp, epoch: int) -> Iterator[Action]:
     """Cancel, and repeat while a credit lists it, whatever runs although its attempt or task has ended."""
     for worker, heard in live.workers.items():
-        for running in heard.credit.running if heard.credit is not None else ():
+        if heard.credit is None or now - heard.heard_at > FRESH_S:
+            continue  # nobody there to listen
+        for running in heard.credit.running:
             key = (running.task, running.attempt)
             task, attempt = state.task(key[0]), state.attempt(key)
             unwanted = attempt is None or attempt.ended or (task is not None and task.terminal is not None)
@@ -241,25 +277,45 @@ def _zombies(state: RouterState, live: Live, now: float, stamp: Stamp, epoch: in
             if unwanted and running.phase != "ending" and now - live.told.get(told, -REPEAT_S) >= REPEAT_S:
                 live.told[told] = now
                 yield Tell(worker, Control(command="cancel", router=stamp.by, epoch=epoch, task=key[0], attempt=key[1]))
-    if len(live.told) > 10_000:
+    if len(live.told) > 1_000:
         live.told = {k: at for k, at in live.told.items() if now - at < REPEAT_S}
 
 
 def _hellos(state: RouterState, live: Live, now: float, stamp: Stamp, epoch: int) -> Iterator[Action]:
-    """Tell each worker which consumers are confirmed, until its credit shows that it has armed them."""
-    for worker, record in state.workers.items():
-        heard = live.workers.get(worker)
-        if record.left or heard is None or heard.credit is None:
+    """Tell each worker that is there which consumers are confirmed, until its credit shows that it has armed them; ask
+    whom the log does not know for a report."""
+    held: dict[str, tuple[int, Callable[[], dict[str, Any]]]] = {}
+    for worker, heard in live.workers.items():
+        credit, record = heard.credit, state.workers.get(worker)
+        if credit is None or credit.draining or now - heard.heard_at > FRESH_S:
             continue
-        wanted = [group_durable(m.capability, m.name) for m in record.report.models] + [lane_durable(worker)]
-        armable = tuple(durable for durable in wanted if durable in live.confirmed)
-        missing = [durable for durable in armable if durable not in heard.credit.armed]
-        if missing and now - live.greeted.get(worker, -REPEAT_S) >= REPEAT_S:
-            live.greeted[worker] = now
-            yield Tell(worker, Control(command="hello", router=stamp.by, epoch=epoch, armable=armable))
+        unreported = record is None or record.left or record.report.boot != heard.boot
+        armable = () if record is None else _armable(worker, record, live)
+        missing = [durable for durable in armable if durable not in credit.armed]
+        if not missing and not unreported:
+            live.greeted.pop(worker, None)
+            continue
+        at, times = live.greeted.get(worker, (now - REPEAT_S, 0))
+        if now - at < REPEAT_S:
+            continue
+        live.greeted[worker] = (now, times + 1)
+        yield Tell(
+            worker,
+            Control(command="hello", router=stamp.by, epoch=epoch, armable=armable, want_report=unreported and times > 0),
+        )
+        if times and times % HELLOS_BEFORE_DOUBT == 0 and not unreported:
+            held = held or _held(state)
+            yield from (EnsureConsumer(d, held[d][0], held[d][1]()) for d in missing if d in held)
 
 
-def _releases(state: RouterState, live: Live, now: float, config: Config, stamp: Stamp, epoch: int) -> Iterator[Action]:
+def _armable(worker: str, record: WorkerRecord, live: Live) -> tuple[str, ...]:
+    wanted = [group_durable(info.capability, info.name) for info in served(record.report)] + [lane_durable(worker)]
+    return tuple(durable for durable in wanted if durable in live.confirmed)
+
+
+def _releases(
+    state: RouterState, live: Live, now: float, config: Config, stamp: Stamp, epoch: int, ending: set[str]
+) -> Iterator[Action]:
     """As many as there are free credits; tasks with an end or a release on its way are left alone."""
     if any(key.endswith(".rel") for key in live.pending) or not any(available(state, live, now).values()):
         return  # releases on their way hold permits and credits that the fold does not show yet
@@ -269,23 +325,27 @@ def _releases(state: RouterState, live: Live, now: float, config: Config, stamp:
         for t in waiting
         if t.submitted.task in live.cancels
         or end_id(t.submitted.task) in live.pending
-        or release_id(t.submitted.task, t.next_attempt) in live.pending
+        or end_id(t.submitted.task) in ending
         or len(t.failures) >= MAX_STARTED
         or (bool(t.attempts) and (t.attempts[max(t.attempts)].failure in FINAL or not t.retryable))
     )
-    for release in plan(state, live, now, config.limits, skip, holders=config.holders, explain=False).releases:
+    planned = plan(state, live, now, config.limits, skip, holders=config.holders, explain=False)
+    for task_id, n in planned.bypasses.items():
+        live.waits.setdefault(task_id, Wait()).bypasses += n
+    for release in planned.releases:
         task = state.tasks[release.task]
-        yield Publish(config.decorate(_released(release, task, now, config, stamp, epoch), task), release_id(
-            release.task, release.attempt
-        ))  # fmt: skip
+        event = config.decorate(_released(release, task, live, config, stamp, epoch), task)
+        yield Publish(event, release_id(release.task, release.attempt))
 
 
-def _released(r: Release, task: Task, now: float, config: Config, stamp: Stamp, epoch: int) -> TaskReleased:
+def _released(r: Release, task: Task, live: Live, config: Config, stamp: Stamp, epoch: int) -> TaskReleased:
+    wait = live.waits.get(r.task) or Wait()
     return TaskReleased(
         id=stamp.new_id(), at=stamp.at, by=stamp.by, cause=task.submitted.id,
         task=r.task, attempt=r.attempt, epoch=epoch, model=r.model, reason=r.reason, capability=r.capability,
         lane=r.lane, expected_worker=r.expected, holders=r.holders, permits=r.permits,
         waited_s=max(0.0, stamp.at - task.at_us / 1e6), deadline_s=config.start_deadline_s,
+        held_s={code: round(s, 3) for code, s in wait.held_s.items()}, bypasses=wait.bypasses,
     )  # fmt: skip
 
 
@@ -303,11 +363,18 @@ def _put(task: Task, attempt: Attempt, epoch: int) -> PutItem:
 
 
 def _attempt_failed(
-    key: Key, attempt: Attempt, failure: FailureClass, detail: str, stamp: Stamp, epoch: int
-) -> AttemptFailed:
+    key: Key, task: Task, attempt: Attempt, failure: FailureClass, detail: str,
+    state: RouterState, stamp: Stamp, epoch: int, elapsed_s: float | None,
+) -> AttemptFailed:  # fmt: skip
+    """A failure that the router saw, with what a sample of it needs."""
+    worker = attempt.worker or attempt.expected
+    record = state.workers.get(worker or "")
+    models = record.report.models if record is not None else ()
     return AttemptFailed(
-        id=stamp.new_id(), at=stamp.at, by=stamp.by, task=key[0], attempt=key[1], worker=attempt.worker or attempt.expected,
-        epoch=epoch, failure=failure, retryable=True, tokens=attempt.tokens, detail=detail, model=attempt.model,
+        id=stamp.new_id(), at=stamp.at, by=stamp.by, task=key[0], attempt=key[1], worker=worker, epoch=epoch,
+        failure=failure, retryable=True, tokens=attempt.tokens, detail=detail, model=attempt.model,
+        digest=next((info.digest for info in models if info.name == attempt.model), None),
+        domain=task.submitted.domain.label, elapsed_s=elapsed_s,
     )  # fmt: skip
 
 

@@ -9,12 +9,14 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from schemas.events import Credit, TaskRouted, WorkerLoad
-from services.router.dispatch.state import Key
+from services.router.dispatch.state import Key, RouterState
 
 ALIVE_S = 6.0
 """A worker may serve a group's release when heard within its pull's expiry (5 s) + 1 s."""
 FRESH_S = 15.0
 """An older load is unknown load: three missed heartbeats."""
+GONE_S = 30.0
+"""A model that only machines silent for so long hold does not keep a task that may take another model."""
 LEASE_S = 30.0
 """A started attempt that nobody mentioned for so long is lost."""
 
@@ -33,14 +35,33 @@ class Heard:
 
 
 @dataclass
+class Lease:
+    """A started attempt's: ``boot`` is its ``task.started``'s, ``since`` when this router first saw it, ``heard_at`` when last."""
+
+    boot: str | None
+    since: float
+    heard_at: float
+
+
+@dataclass
+class Wait:
+    """A waiting task's: how long it was held under which reason, and how many later ones went first."""
+
+    held_s: dict[str, float] = field(default_factory=dict)
+    bypasses: int = 0
+
+
+@dataclass
 class Live:
     """``items``: where an attempt's item lies and since when. ``pending``: message ids on their way, each with the sequence
     it was stored at, or None while unknown; the engine does not repeat what is pending. ``drafts``: decisions that are on their
-    way to the log, so that a task need not wait for that before its release follows."""
+    way to the log, so that a task need not wait for that before its release follows. ``boots``: each worker's boot as its last
+    report has it. ``unheld``: consumers without holders, and since when."""
 
     workers: dict[str, Heard] = field(default_factory=dict)
+    boots: dict[str, str] = field(default_factory=dict)
     old_boots: set[str] = field(default_factory=set)
-    leases: dict[Key, float] = field(default_factory=dict)
+    leases: dict[Key, Lease] = field(default_factory=dict)
     items: dict[Key, tuple[int, float]] = field(default_factory=dict)
     pending: dict[str, int | None] = field(default_factory=dict)
     cancels: dict[str, str] = field(default_factory=dict)
@@ -48,7 +69,9 @@ class Live:
     told: dict[tuple[str, str, int], float] = field(default_factory=dict)
     retry_at: dict[tuple[str, int], float] = field(default_factory=dict)
     confirmed: dict[str, int] = field(default_factory=dict)
-    greeted: dict[str, float] = field(default_factory=dict)
+    unheld: dict[str, float] = field(default_factory=dict)
+    greeted: dict[str, tuple[float, int]] = field(default_factory=dict)
+    waits: dict[str, Wait] = field(default_factory=dict)
     seen: dict[str, float] = field(default_factory=dict)
     drafts: dict[str, TaskRouted] = field(default_factory=dict)
 
@@ -59,9 +82,9 @@ class Live:
             return
         heard.credit, heard.credit_at, heard.suspect = credit, now, False
         for running in credit.running:
-            key = (running.task, running.attempt)
-            if key in self.leases:
-                self.leases[key] = now
+            lease = self.leases.get((running.task, running.attempt))
+            if lease is not None and lease.boot == credit.boot:
+                lease.heard_at = now
 
     def hear_load(self, load: WorkerLoad, now: float) -> None:
         """A heartbeat: the load, and the credit inside it."""
@@ -73,11 +96,11 @@ class Live:
 
     def hear_token(self, key: Key, now: float) -> None:
         if key in self.leases:
-            self.leases[key] = now
+            self.leases[key].heard_at = now
 
-    def lease(self, key: Key, now: float) -> float:
-        """When the attempt was last heard of; a lease begins when the router first sees the start."""
-        return self.leases.setdefault(key, now)
+    def lease(self, key: Key, boot: str | None, now: float) -> Lease:
+        """Begins when the router first sees the start."""
+        return self.leases.setdefault(key, Lease(boot, now, now))
 
     def stored(self, msg_id: str, seq: int) -> None:
         """A publish was stored (by us or by somebody else) at ``seq``; it stays pending until the fold has passed that."""
@@ -94,18 +117,56 @@ class Live:
             for msg_id in [m for m, seq in self.pending.items() if seq is not None and seq <= position]:
                 del self.pending[msg_id]
 
-    def forget(self, key: Key) -> None:
-        """The attempt has ended."""
-        self.leases.pop(key, None)
+    def tidy(self, state: RouterState) -> None:
+        """Learn which boots the log knows, and forget what was kept for tasks and attempts that have ended."""
+        for worker, record in state.workers.items():
+            if self.boots.get(worker) != record.report.boot:
+                self._reported(worker, record.report.boot)
+        tasks = state.tasks
+        for task in [t for t in self.drafts if state.task(t) is not None and _routed(state, t)]:
+            del self.drafts[task]
+        for task in [t for t in self.cancels if (known := state.task(t)) is not None and known.terminal is not None]:
+            del self.cancels[task]
+        for task in [t for t in self.seen if t not in tasks]:
+            del self.seen[task]
+        for task in [t for t in self.waits if t not in tasks]:
+            del self.waits[task]
+        for retry in [r for r in self.retry_at if r[0] not in tasks or r[1] < tasks[r[0]].next_attempt]:
+            del self.retry_at[retry]
+        for key in [k for k in self.leases if (attempt := state.attempt(k)) is None or attempt.ended]:
+            del self.leases[key]
+        for key in [k for k in self.revoked if (attempt := state.attempt(k)) is None or attempt.ended]:
+            self.revoked.discard(key)
+
+    def elected(self) -> None:
+        """This router decides from now on: all deadlines begin afresh, whatever it had noted in a former epoch."""
+        self.items.clear()
+        self.leases.clear()
+        self.retry_at.clear()
+
+    def _reported(self, worker: str, boot: str) -> None:
+        """The log has another boot of ``worker``: that is the present one, whichever messages overtook which."""
+        former = self.boots.get(worker)
+        self.boots[worker] = boot
+        self.old_boots.discard(boot)
+        if former is not None:
+            self.old_boots.add(former)
+            if worker in self.workers and self.workers[worker].boot == former:
+                del self.workers[worker]
 
     def _hear(self, worker: str, boot: str, now: float) -> Heard | None:
         heard = self.workers.get(worker)
         if heard is not None and heard.boot != boot:
-            if boot in self.old_boots:
+            if boot in self.old_boots and boot != self.boots.get(worker):
                 return None
+            self.old_boots.discard(boot)
             self.old_boots.add(heard.boot)
             heard = None
         if heard is None:
             heard = self.workers[worker] = Heard(boot=boot)
         heard.heard_at = now
         return heard
+
+
+def _routed(state: RouterState, task: str) -> bool:
+    return task not in state.tasks or state.tasks[task].routed_seq is not None

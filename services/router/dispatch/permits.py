@@ -47,6 +47,7 @@ class Counts:
 
     def lacking(self, permits: tuple[str, ...]) -> str | None:
         """The first permit that cannot be had, None when all can."""
+        wanted: dict[str, int] = {}
         for permit in permits:
             kind, name = permit.split(":", 1)
             limit = self.limits.kind(permit)
@@ -55,8 +56,9 @@ class Counts:
                 return permit
             if limit.total is not None:
                 held = sum(n for p, n in self.held.items() if p.startswith(f"{kind}:"))
-                if held >= limit.total:
+                if held + wanted.get(kind, 0) >= limit.total:
                     return permit
+            wanted[kind] = wanted.get(kind, 0) + 1
         return None
 
     def take(self, permits: tuple[str, ...]) -> None:

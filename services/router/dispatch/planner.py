@@ -12,9 +12,9 @@ from dataclasses import dataclass
 
 from schemas.events import Choice, WorkerReported
 from schemas.subjects import ANY_LANE, group_durable, lane_durable
-from services.router.dispatch.live import ALIVE_S, Heard, Live
+from services.router.dispatch.live import ALIVE_S, GONE_S, Live
 from services.router.dispatch.permits import Counts, Limits
-from services.router.dispatch.state import RouterState, Task
+from services.router.dispatch.state import RouterState, Task, served
 
 CLASS_OFFSET_S = {"interactive": 0.0, "batch": 120.0, "background": 600.0}
 """ROUTING.md B3.5: bounded offsets, because strict classes let background tasks wait for ever."""
@@ -37,10 +37,12 @@ class Release:
 
 @dataclass(frozen=True)
 class Plan:
-    """``holds``: task -> why it waits, a code and words, for every waiting task that is not released."""
+    """``holds``: task -> why it waits, a code and words, for every waiting task that is not released; ``bypasses``: how many
+    of these releases go before it although it is older."""
 
     releases: tuple[Release, ...]
     holds: dict[str, str]
+    bypasses: dict[str, int]
 
 
 Holders = Callable[[RouterState, str, Task], tuple[str, ...]]
@@ -98,6 +100,7 @@ def plan(
     desk = _Desk(state, live, now, counts, free, holders or reported_holders)
     releases: list[Release] = []
     holds: dict[str, str] = {}
+    before: dict[str, int] = {}
     for task in queue(state, live):
         task_id = task.submitted.task
         if not explain and not any(desk.free.values()):
@@ -110,8 +113,8 @@ def plan(
             desk.counts.take(result.permits)
             releases.append(result)
         else:
-            holds[task_id] = result
-    return Plan(tuple(releases), holds)
+            holds[task_id], before[task_id] = result, len(releases)
+    return Plan(tuple(releases), holds, {t: len(releases) - n for t, n in before.items() if n < len(releases)})
 
 
 def _place(task: Task, desk: _Desk) -> Release | str:
@@ -122,8 +125,7 @@ def _place(task: Task, desk: _Desk) -> Release | str:
     retry_at = desk.live.retry_at.get((submitted.task, task.next_attempt))
     if retry_at is not None and retry_at > desk.now:
         return f"backoff: tries again in {retry_at - desk.now:.0f} s"
-    model, reason = _model(task, desk)
-    holders = desk.holders(desk.state, model, task)
+    model, reason, holders = _model(task, desk)
     if not holders:
         return f"no_worker: nobody who holds {model} is there"
     ready = [
@@ -131,8 +133,13 @@ def _place(task: Task, desk: _Desk) -> Release | str:
     ]
     if not ready:
         return f"busy: all {len(holders)} machines with {model} are busy"
-    expected = min(ready, key=lambda w: (_priority(desk, w, model), -desk.free[w], w))
-    return _release(task, desk, model, reason, holders, expected)
+    ready.sort(key=lambda w: (_priority(desk, w, model), -desk.free[w], w))
+    results = [_release(task, desk, model, reason, holders, ready[0])]
+    for expected in ready[1:]:
+        if isinstance(results[-1], Release):
+            break
+        results.append(_release(task, desk, model, reason, holders, expected))
+    return results[-1] if isinstance(results[-1], Release) else results[0]
 
 
 def _release(
@@ -140,11 +147,10 @@ def _release(
 ) -> Release | str:
     submitted = task.submitted
     capability = _capability(_report(desk, expected), model)
-    base = (f"model:{model}", f"client:{submitted.client}")
     alike = tuple(w for w in holders if _capability(_report(desk, w), model) == capability)
     everyone = _all_holders(desk, model, capability)
     durable = group_durable(capability, model)
-    shared = tuple(dict.fromkeys((*base, *(desk.state.backend_permit(w) for w in alike))))
+    shared = _permits(desk, model, submitted.client, alike)
     to_group = (
         submitted.wants.worker is None
         and set(everyone) <= set(alike)
@@ -157,7 +163,7 @@ def _release(
     else:
         if lane_durable(expected) not in _armed(desk, expected):
             return f"busy: the lane of {expected} is not armed"
-        lane, alike, permits = expected, (expected,), (*base, desk.state.backend_permit(expected))
+        lane, alike, permits = expected, (expected,), _permits(desk, model, submitted.client, (expected,))
         lacking = desk.counts.lacking(permits)
         if lacking is not None:
             kind, name = lacking.split(":", 1)
@@ -165,18 +171,31 @@ def _release(
     return Release(submitted.task, task.next_attempt, model, reason, capability, lane, expected, alike, permits)
 
 
-def _model(task: Task, desk: _Desk) -> tuple[str, str | None]:
-    """The chosen model; where nobody holds it any more and the client left it open, the next candidate that somebody holds."""
+def _permits(desk: _Desk, model: str, client: str, holders: tuple[str, ...]) -> tuple[str, ...]:
+    """Of the model, the client and each holder's backend. A backend that somebody else limits takes no shared permit."""
+    own = [w for w in holders if _report(desk, w).local]
+    names = [f"model:{model}"] if own else []
+    return tuple(dict.fromkeys((*names, f"client:{client}", *(desk.state.backend_permit(w) for w in own))))
+
+
+def _model(task: Task, desk: _Desk) -> tuple[str, str | None, tuple[str, ...]]:
+    """(model, why it is another one, who may serve it). Where everybody who holds the chosen one left or is long silent and the
+    client left it open: the next candidate that somebody holds, else any model that may serve."""
     choice = _choice(task, desk)
     assert choice is not None
     chosen = choice.model
-    if task.submitted.wants.model is not None or desk.holders(desk.state, chosen, task):
-        return chosen, None
+    holders = desk.holders(desk.state, chosen, task)
+    if task.submitted.wants.model is not None or any(_there(desk, worker) for worker in holders):
+        return chosen, None, holders
     draft = desk.live.drafts.get(task.submitted.task)
-    for model in task.models or (dict.fromkeys(c.model for c in draft.candidates) if draft else ()):
-        if desk.holders(desk.state, model, task):
-            return model, f"nobody holds {chosen} any more"
-    return chosen, None
+    candidates = task.models or (tuple(c.model for c in draft.candidates) if draft is not None else ())
+    held = sorted({m.name for r in desk.state.workers.values() if not r.left for m in r.report.models})
+    for model in dict.fromkeys((*candidates, *held)):
+        others = desk.holders(desk.state, model, task)
+        if any(_there(desk, worker) for worker in others):
+            lost = "was heard lately" if holders else "is there any more"
+            return model, f"nobody who holds {chosen} {lost}", others
+    return chosen, None, holders
 
 
 def _choice(task: Task, desk: _Desk) -> Choice | None:
@@ -191,30 +210,35 @@ def reported_holders(state: RouterState, model: str, task: Task) -> tuple[str, .
     result = []
     for worker in sorted(state.workers):
         record = state.workers[worker]
-        info = next((m for m in record.report.models if m.name == model), None)
+        info = next((m for m in served(record.report) if m.name == model), None)
         if record.left or info is None or (wants.worker is not None and wants.worker != worker):
             continue
         if wants.context is not None and info.context is not None and info.context < wants.context:
-            continue
-        if info.capability not in record.report.supports and info.capability != "embedding":
             continue
         result.append(worker)
     return tuple(result)
 
 
 def _all_holders(desk: _Desk, model: str, capability: str) -> tuple[str, ...]:
-    """Everybody whose pull may stand in the group, and who was heard within its expiry (or never, since we started)."""
+    """Everybody whose pull may stand in the group: heard within its expiry, or not yet, so soon after our start."""
     return tuple(
         worker
         for worker, record in sorted(desk.state.workers.items())
         if not record.left
-        and any(m.name == model and m.capability == capability for m in record.report.models)
-        and _may_pull(desk.live.workers.get(worker), desk.now)
+        and any(m.name == model and m.capability == capability for m in served(record.report))
+        and desk.now - _heard_at(desk, worker) <= ALIVE_S
     )
 
 
-def _may_pull(heard: Heard | None, now: float) -> bool:
-    return heard is None or now - heard.heard_at <= ALIVE_S
+def _heard_at(desk: _Desk, worker: str) -> float:
+    """Heard time starts at 0 with the router, and so does everybody's silence."""
+    heard = desk.live.workers.get(worker)
+    return heard.heard_at if heard is not None else 0.0
+
+
+def _there(desk: _Desk, worker: str) -> bool:
+    """Worth waiting for: it may only be busy, or asleep for a moment."""
+    return desk.now - _heard_at(desk, worker) <= GONE_S
 
 
 def _heard(desk: _Desk, worker: str) -> bool:

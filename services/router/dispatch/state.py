@@ -22,6 +22,7 @@ from schemas.events import (
     DispatcherElected,
     FailureClass,
     KeysAdopted,
+    ModelInfo,
     TaskCancelled,
     TaskCompleted,
     TaskDead,
@@ -264,6 +265,11 @@ class RouterState(msgspec.Struct, kw_only=True):
                 self.held[permit] = count
             else:
                 self.held.pop(permit, None)
+
+
+def served(report: WorkerReported) -> tuple[ModelInfo, ...]:
+    """The models whose groups the worker pulls from: it supports what they need; embeddings need no declaration."""
+    return tuple(m for m in report.models if m.capability in report.supports or m.capability == "embedding")
 
 
 def fold(state: RouterState, event: AnyEvent, seq: int, at_us: int) -> RouterState:
