@@ -39,7 +39,10 @@ def main(arguments: list[str] | None = None) -> int:
             given.server or nats.url, name="projector", user=nats.user, password=nats.password
         ) as bus:
             store = Store(data / "projector")
-            await Projector(bus, store, snapshot_s=mine.snapshot_s, batch_ms=mine.batch_ms).run(life)
+            service = Projector(
+                bus, store, snapshot_s=mine.snapshot_s, batch_s=mine.batch_ms / 1000, heartbeats_s=mine.heartbeats_s
+            )
+            await service.run(life)
 
     return run_service(projector)
 

@@ -35,8 +35,6 @@ REFRESH_S = 0.25
 """How long a sample waits at most before its cell is recomputed and sent: well below one task's time."""
 REPLAY_REFRESH_S = 10.0
 """The same while a replay runs, when every cell is touched by every batch."""
-HEARTBEATS_S = 30.0
-"""A minute of heartbeats becomes two or three rows instead of twelve; a lost minute is read again."""
 PUBLISH_AT_ONCE = 500
 SNAPSHOT_REST = 20
 """A snapshot rests 20 times as long as it took: at most 5 % of the time goes into copying, however large the file."""
@@ -47,11 +45,12 @@ AGAIN_MOST_S = 30.0
 class Projector:
     """``await Projector(bus, store, …).run(life)`` returns after a drain, with everything committed and a last snapshot."""
 
-    def __init__(self, bus: Bus, store: Store, *, snapshot_s: float, batch_ms: int) -> None:
+    def __init__(self, bus: Bus, store: Store, *, snapshot_s: float, batch_s: float, heartbeats_s: float) -> None:
         self._bus = bus
         self._store = store
         self._snapshot_s = snapshot_s
-        self._batch_s = batch_ms / 1000
+        self._batch_s = batch_s
+        self._heartbeats_s = heartbeats_s
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="store")
         self._behind = True
         self._unsent = True
@@ -100,7 +99,7 @@ class Projector:
             on_batch=self._take_heartbeats,
             start_seq=self._store.heartbeats + 1,
             batch=BATCH,
-            linger_s=HEARTBEATS_S,
+            linger_s=self._heartbeats_s,
         )
         questions = [
             await self._bus.listen(

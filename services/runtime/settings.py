@@ -76,10 +76,12 @@ class Worker(Section, frozen=True, kw_only=True):
 
 
 class Projector(Section, frozen=True, kw_only=True):
-    """``batch_ms``: how long a batch waits for more events before it is written."""
+    """``batch_ms``: how long a batch waits for more events before it is written; ``heartbeats_s``: the same for heartbeats,
+    whose minutes become fewer rows the longer it is."""
 
     snapshot_s: Seconds = 5.0
     batch_ms: Count = 50
+    heartbeats_s: Seconds = 30.0
 
 
 class ModelName(Section, frozen=True, kw_only=True):

@@ -79,7 +79,8 @@ class ProjectorProcess:
         try:
             reply = await bus.request("rpc.projector.status", b"{}", timeout_s=1.0)
         except BusError:
-            assert self._process is None or self._process.poll() is None, self.log
+            if self._process is not None and self._process.poll() is not None:
+                raise RuntimeError(f"the projector is gone: {self.log}") from None
             return None
         answer: dict[str, Any] = msgspec.json.decode(reply)
         return answer
