@@ -104,6 +104,7 @@ class Execution:
                 item=item, started=started, model=model, identity=self._inventory.identity,
                 gpu=self._telemetry.gpu_name, others_use=self._telemetry.others.use,
             )  # fmt: skip
+            self._runs.prefetch(item)
         self.execute(self.attempts.item_arrived(number, item, started))
 
     def cancel(self, task: str, attempt: int) -> None:
@@ -275,6 +276,7 @@ class Execution:
     def _forget_ended(self) -> None:
         for key in [key for key in self._contexts if key not in self.attempts.hands]:
             del self._contexts[key], self._claimed_at[key]
+            self._runs.forget(key)
 
     async def _finally(self, ack: Coroutine[Any, Any, bool]) -> None:
         await ack
