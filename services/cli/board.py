@@ -9,7 +9,6 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
-from rich.cells import cell_len, set_cell_size
 from rich.console import Console
 from rich.live import Live
 from rich.table import Table
@@ -19,7 +18,7 @@ from services.cli import numbers
 from services.cli.tables import grid
 
 Json = dict[str, Any]
-PROMPT_CELLS, ANSWER_CELLS = 34, 36
+UNDER_WAY = ("", "waiting", "released", "running")
 REFRESH_PER_S = 10
 COLOURS = ("green", "yellow", "magenta", "blue")
 
@@ -59,32 +58,24 @@ class Board:
     def ended(self, row: Row) -> None:
         """In a pipe nothing can change in place: say it now."""
         if not self._console.is_terminal:
-            told = f"{row.number:>2}. {row.machine or 'nobody'}: {row.domain}, {self._speed(row)}, {row.state}"
+            speed = numbers.known(row.rate, numbers.rate)
+            told = f"{row.number:>2}. {row.machine or 'nobody'}: {row.domain}, {speed}, {row.state}"
             self._console.print(f"{told}: {one_line(row.prompt)}", markup=False, soft_wrap=True)
 
     def render(self) -> Table:
-        table = grid("#>", "domain", "prompt", "machine", "speed>", "time>", "answer")
+        table = grid("#>", "domain", "prompt~", "machine", "tok/s>", "time>", "answer~")
         for row in self.rows:
             table.add_row(
                 str(row.number),
                 row.domain or "…",
-                fit(row.prompt, PROMPT_CELLS),
+                one_line(row.prompt),
                 Text(row.machine or row.state or "…", style=f"bold {self._colours.get(row.machine, 'dim')}"),
-                self._speed(row),
+                "" if row.state in UNDER_WAY else numbers.known(row.rate, numbers.plain),
                 "" if row.total_s is None else numbers.seconds(row.total_s),
-                fit(row.answer, ANSWER_CELLS),
+                one_line(row.answer),
             )
         return table
-
-    def _speed(self, row: Row) -> str:
-        return "" if row.state in ("", "waiting", "running") else numbers.known(row.rate, numbers.rate)
 
 
 def one_line(text: str) -> str:
     return " ".join(text.split())
-
-
-def fit(text: str, cells: int) -> str:
-    """One line of at most so many terminal cells; Japanese letters take two."""
-    line = one_line(text)
-    return line if cell_len(line) <= cells else set_cell_size(line, cells - 1).rstrip() + "…"

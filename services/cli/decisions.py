@@ -6,6 +6,7 @@ words and numbers are the router's own.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from rich.console import Group, RenderableType
@@ -16,31 +17,18 @@ from services.cli.numbers import known
 from services.cli.tables import TASK_STYLES, grid
 
 Json = dict[str, Any]
-LEVELS = {
-    "cell": "measured",
-    "model_domain": "other machines",
-    "model_worker": "other domains",
-    "worker": "other models",
-    "model": "other machines",
-    "prior": "guess",
-}
+MEASURED = "cell"
+BORROWED = (
+    "~ borrowed from other prompts or machines, or a starting guess: never measured for this domain on this machine"
+)
 DETAILS = ("model", "worker", "attempt", "failure", "reason", "outcome", "detail")
 
 
 def candidates(rows: list[Json], names: dict[str, str] | None = None) -> RenderableType:
-    """The candidates of a decision, best first. A number without own samples says where it comes from."""
+    """The candidates of a decision, best first. A number without own samples is marked as borrowed."""
     table = grid(
-        "",
-        "model",
-        "machine",
-        "cost>",
-        "predicted>",
-        "waits>",
-        "load>",
-        "prefill>",
-        "decode>",
-        "quality>",
-        "others use>",
+        *("", "model", "machine", "cost>", "predicted>", "wait>", "load>", "prefill>", "decode>"),
+        *("decode/tok/s>", "quality>", "others/use>"),
     )
     for index, row in enumerate(rows):
         predicted = row["predicted"]
@@ -53,24 +41,25 @@ def candidates(rows: list[Json], names: dict[str, str] | None = None) -> Rendera
             known(predicted["wait_s"], numbers.seconds),
             "loaded" if row["resident"] else known(predicted["load_s"], numbers.seconds),
             known(predicted["prefill_s"], numbers.seconds),
-            measure(row["decode"], numbers.rate),
+            known(predicted["decode_s"], numbers.seconds),
+            measure(row["decode"], numbers.plain),
             measure(row["quality"], lambda value: f"{value:.2f}"),
             known(row["others_use"], numbers.share),
         )
-    return table
+    borrowed = any(row[name]["level"] != MEASURED for row in rows for name in ("decode", "quality"))
+    return Group(table, Text(f"  {BORROWED}", style="dim")) if borrowed else table
 
 
-def measure(value: Json, write: Any) -> str:
-    """``63.0 tok/s (n 12)``, or where the number is borrowed: ``58.1 tok/s (other machines)``."""
+def measure(value: Json, write: Callable[[float], str]) -> str:
+    """``63.0``, or ``~63.0`` where the number is not from this very cell."""
     if value["value"] is None:
         return numbers.UNKNOWN
-    source = f"n {value['n']}" if value["level"] == "cell" else LEVELS.get(value["level"], value["level"])
-    return f"{write(value['value'])} ({source})"
+    return f"{'' if value['level'] == MEASURED else '~'}{write(value['value'])}"
 
 
 def preview(body: Json) -> RenderableType:
-    choice = body["choice"]
-    lines: list[RenderableType] = []
+    choice, domain = body["choice"], body["domain"]
+    lines: list[RenderableType] = [Text(f"domain {domain['label']} (by {domain['method']})", style="dim")]
     if choice is None:
         lines.append(Text("Nobody could answer this now.", style="yellow"))
     else:

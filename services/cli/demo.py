@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import time
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -91,12 +90,12 @@ class Demo:
             case "restart":
                 row.answer = ""
             case "end":
-                check_end(data)
+                check_end(data, allow_empty=True)
                 status, tokens, times = data["status"], data["status"]["tokens"] or {}, data["status"]["times"] or {}
                 row.state, row.machine, row.total_s = status["state"], data["worker_name"], times.get("total_s")
                 if tokens.get("output") and times.get("decode_s"):
                     row.rate = tokens["output"] / times["decode_s"]
-                row.answer = data["answer"]["text"] if data["answer"] else row.answer
+                row.answer = (data["answer"] or {}).get("text") or row.answer or "(said nothing)"
 
     def _explained(self) -> Row:
         """The last prompt that had the whole fleet to choose from and was alone: its decision rests on measurements."""
@@ -134,9 +133,3 @@ class Demo:
 async def run(fleet: DemoFleet, console: Console) -> Json:
     async with fleet.client() as client:
         return await Demo(client, console, tuple(fleet.machines)).run()
-
-
-def record(console: Console, file: Path) -> None:
-    """What was printed, as a picture for the documentation."""
-    file.parent.mkdir(parents=True, exist_ok=True)
-    console.save_svg(str(file), title="headrace up --demo")

@@ -23,9 +23,9 @@ def seconds(value: float) -> str:
     if value < 0:
         return f"-{seconds(-value)}"
     if value < 0.1:
-        return f"{_digits(value * 1000)} ms"
+        return f"{plain(value * 1000)} ms"
     if value < 60:
-        return f"{_digits(value)} s"
+        return f"{plain(value)} s"
     minutes, rest = divmod(round(value), 60)
     if minutes < 60:
         return f"{minutes} min {rest} s"
@@ -34,7 +34,7 @@ def seconds(value: float) -> str:
 
 
 def rate(value: float) -> str:
-    return f"{_digits(value)} tok/s"
+    return f"{plain(value)} tok/s"
 
 
 def share(value: float) -> str:
@@ -45,9 +45,9 @@ def size(value: float) -> str:
     """Bytes in decimal units, as disks and model cards count them."""
     for unit in ("B", "kB", "MB", "GB"):
         if abs(value) < 1000:
-            return f"{_digits(value) if unit != 'B' else round(value)} {unit}"
+            return f"{plain(value) if unit != 'B' else round(value)} {unit}"
         value /= 1000
-    return f"{_digits(value)} TB"
+    return f"{plain(value)} TB"
 
 
 def count(value: float) -> str:
@@ -63,7 +63,7 @@ def clock(unix: float) -> str:
     return datetime.fromtimestamp(unix, UTC).strftime("%H:%M:%S")
 
 
-def _digits(value: float) -> str:
+def plain(value: float) -> str:
     """Three significant digits, without an exponent."""
     size = abs(value)
     return f"{value:.2f}" if size < 10 else f"{value:.1f}" if size < 100 else f"{value:.0f}"

@@ -5,6 +5,7 @@ Answers "what does a pipe get?". With ``--json`` stdout carries JSON and nothing
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -15,8 +16,19 @@ from rich.text import Text
 
 from services.cli.exits import CommandFailed
 
-out = Console(highlight=False, soft_wrap=False)
-err = Console(stderr=True, highlight=False)
+PIPE_COLUMNS = 120
+"""A file or a pipe has no width of its own; 80 would break the tables."""
+
+
+def console(**options: Any) -> Console:
+    """A console as wide as the terminal, or COLUMNS, or PIPE_COLUMNS."""
+    stream = sys.stderr if options.get("stderr") else sys.stdout
+    width = None if stream.isatty() or "COLUMNS" in os.environ else PIPE_COLUMNS
+    return Console(highlight=False, width=width, **options)
+
+
+out = console()
+err = console(stderr=True)
 
 
 def emit(value: Any, render: Callable[[Any], RenderableType], *, as_json: bool) -> None:

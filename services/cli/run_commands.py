@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -15,12 +16,10 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from services.cli.client import DEFAULT_ROUTER
 from services.cli.exits import CommandFailed, Exit
-from services.cli.output import emit_json, out
-from services.cli.places import default_data
+from services.cli.output import console, emit_json, out
+from services.runtime.settings import load
 
-DEFAULT_PORT = int(DEFAULT_ROUTER.rpartition(":")[2])
 PASSED_ON = {"allow_extra_args": True, "ignore_unknown_options": True}
 """A service reads its own arguments, --help included."""
 SERVICES = {
@@ -33,7 +32,8 @@ Data = Annotated[
     Path | None, typer.Option("--data", help="Where everything is kept.", show_default="the platform's place for data")
 ]
 Sync = Annotated[
-    Literal["always", "10s"], typer.Option("--sync", help="When facts are synced to disk: always survives a power cut.")
+    Literal["always", "10s"] | None,
+    typer.Option("--sync", help="When facts are synced to disk: always survives a power cut.", show_default="always"),
 ]
 
 
@@ -48,9 +48,11 @@ def up(
     data: Data = None,
     port: Annotated[
         int | None,
-        typer.Option("--port", min=0, max=65535, help=f"The router's port; {DEFAULT_PORT}, in the demo a free one."),
+        typer.Option(
+            "--port", min=0, max=65535, help="The router's port.", show_default="8420, in the demo a free one"
+        ),
     ] = None,
-    sync: Sync = "always",
+    sync: Sync = None,
     config: Annotated[
         Path | None, typer.Option("--config", exists=True, dir_okay=False, help="A headrace.toml.")
     ] = None,
@@ -61,58 +63,50 @@ def up(
 ) -> None:
     """Start everything on this machine: NATS, router, projector, and a worker for each model server found."""
     from services.cli import up as run
-    from services.cli.demo import record as save
     from services.cli.interrupt import until_signal
 
-    console = Console(highlight=False, record=record is not None, quiet=json)
+    if demo and backend:
+        raise CommandFailed("--demo brings its own servers", hint="leave out --demo or --backend", code=Exit.USAGE)
+    terminal = console(record=record is not None, quiet=json)
+    settings = load(config, os.environ)
+    when = sync or settings.nats.sync
+    around = run.Terminal(terminal, _speaker(terminal, json), config)
+    if not demo:
+        place, wanted = data or settings.data_dir, settings.router.port if port is None else port
+        backends = backend or ([settings.worker.backend] if settings.worker.backend else [])
+        asyncio.run(until_signal(run.up(place, backends=backends, port=wanted, sync=when, around=around)))
+        return
+    results = asyncio.run(until_signal(run.up_demo(data, port=port or 0, stay=stay, sync=when, around=around)))
+    if record:
+        terminal.save_svg(str(record), title="headrace up --demo")
+    if json and results is not None:
+        emit_json(results)
+    if results is None and not stay:
+        raise typer.Exit(Exit.INTERRUPTED)
+
+
+def _speaker(terminal: Console, as_json: bool) -> Callable[[str], None]:
+    """How the parts' lines are said: as text, or each as a JSON object."""
 
     def say(line: str) -> None:
-        if json:
+        if as_json:
             emit_json({"say": line})
         else:
-            console.print(Text.assemble(("• ", "green"), line), soft_wrap=True)
+            terminal.print(Text.assemble(("• ", "green"), line), soft_wrap=True)
 
-    if demo:
-        if backend:
-            raise CommandFailed(
-                "--demo brings its own model servers", hint="leave out --demo or --backend", code=Exit.USAGE
-            )
-        results = asyncio.run(
-            until_signal(
-                run.up_demo(data, port=port or 0, stay=stay, sync=sync, config=config, console=console, say=say)
-            )
-        )
-        if record:
-            save(console, record)
-        if results is None and not stay:
-            raise typer.Exit(Exit.INTERRUPTED)
-        if json and results is not None:
-            emit_json(results)
-        return
-    place = data or default_data()
-    asyncio.run(
-        until_signal(
-            run.up(
-                place,
-                backends=backend or [],
-                port=DEFAULT_PORT if port is None else port,
-                sync=sync,
-                config=config,
-                console=console,
-                say=say,
-            )
-        )
-    )
+    return say
 
 
 def nats(
     data: Data = None,
     host: Annotated[str, typer.Option("--host")] = "127.0.0.1",
-    port: Annotated[int, typer.Option("--port")] = 4222,
-    sync: Sync = "always",
+    port: Annotated[int | None, typer.Option("--port", help="4222 unless set otherwise; -1 is any free one.")] = None,
+    sync: Sync = None,
 ) -> None:
     """Run the embedded nats-server alone."""
-    arguments = ["--data", str(data or default_data()), "--host", host, "--port", str(port), "--sync", sync]
+    settings = load(None, os.environ)
+    place, when = data or settings.data_dir, sync or settings.nats.sync
+    arguments = ["--data", str(place), "--host", host, "--port", str(port or settings.nats.port), "--sync", when]
     become("services.runtime.server", arguments)
 
 

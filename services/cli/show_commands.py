@@ -6,6 +6,7 @@ Answers "what do I type?". Each gathers through ``client`` and shows through ``t
 from __future__ import annotations
 
 import asyncio
+import os
 import sys
 from collections.abc import Callable, Coroutine
 from pathlib import Path
@@ -20,7 +21,7 @@ from services.cli.ask import ask as ask_router
 from services.cli.client import DEFAULT_ROUTER, RouterClient
 from services.cli.exits import CommandFailed, Exit
 from services.cli.output import emit, emit_json, err
-from services.cli.places import default_data
+from services.runtime.settings import load
 
 T = TypeVar("T")
 PREVIEW_BYTES_MAX = 16_000
@@ -144,7 +145,7 @@ def check(
     """Check each part and say what to do."""
 
     async def work(client: RouterClient) -> None:
-        report = await doctor.examine(client, data or default_data())
+        report = await doctor.examine(client, data or load(None, os.environ).data_dir)
         emit([finding._asdict() for finding in report] if json else report, doctor.render, as_json=json)
         if findings.failed(report):
             raise typer.Exit(Exit.FAILED)

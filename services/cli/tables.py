@@ -22,11 +22,19 @@ TASK_STYLES = {"completed": "green", "running": "cyan", "failed": "red", "dead":
 NOBODY = "(judged wherever it ran)"
 
 
-def grid(*columns: str, title: str | None = None) -> Table:
-    """A plain table: a trailing ``>`` on a column's name aligns it to the right."""
-    table = Table(box=box.SIMPLE_HEAD, title=title, title_justify="left", pad_edge=False)
+def grid(*columns: str) -> Table:
+    """A plain table. A column's name may end in ``>`` (numbers: aligned to the right, never broken) or ``~`` (text that is cut
+    off where it does not fit); ``/`` breaks the name."""
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1))
     for name in columns:
-        table.add_column(name.rstrip(">"), justify="right" if name.endswith(">") else "left", overflow="fold")
+        is_number, is_cut = name.endswith(">"), name.endswith("~")
+        table.add_column(
+            name.rstrip(">~").replace("/", "\n"),
+            justify="right" if is_number else "left",
+            vertical="top",
+            no_wrap=is_number or is_cut,
+            overflow="ellipsis" if is_cut else "fold",
+        )
     return table
 
 
@@ -34,7 +42,7 @@ def fleet(body: Json) -> RenderableType:
     workers = body["workers"]
     if not workers:
         return Text("No machine has joined yet. `headrace up` starts a worker beside each local backend it finds.")
-    table = grid("machine", "state", "backend", "running>", "free in>", "used by others>", "loaded", "models", "heard>")
+    table = grid("machine", "state", "backend", "running>", "free in>", "used by/others>", "loaded", "models", "heard>")
     for worker in workers:
         table.add_row(*_worker(worker))
     return Group(table, *_reasons(workers))
@@ -99,17 +107,8 @@ def stats(body: Json) -> RenderableType:
     if not body["rows"]:
         return Text("Nothing was measured yet. Every answered prompt is a measurement: try `headrace ask`.")
     table = grid(
-        "model",
-        "domain",
-        "machine",
-        "answers>",
-        "decode>",
-        "p95>",
-        "prefill>",
-        "first token>",
-        "answer>",
-        "quality>",
-        "newest>",
+        *("model", "domain", "machine", "answers>", "decode/tok/s>", "prefill/tok/s>"),
+        *("first/token>", "whole/answer>", "quality>", "newest>"),
     )
     for row in body["rows"]:
         fields, answers = row["fields"], row["ok_n"] + row["fail_n"]
@@ -117,13 +116,8 @@ def stats(body: Json) -> RenderableType:
             row["model"],
             row["domain"],
             Text(row.get("worker_name") or row["worker"] or NOBODY, style="bold" if row["worker"] else "dim"),
-            f"{row['ok_n']}" + (f" + {row['fail_n']} failed" if row["fail_n"] else ""),
-            _field(fields, "decode", answers),
-            known((fields.get("decode") or {}).get("p95"), numbers.rate),
-            _field(fields, "prefill", answers),
-            _field(fields, "first_token", answers),
-            _field(fields, "total", answers),
-            _field(fields, "quality", answers),
+            f"{row['ok_n']}" + (f" + {row['fail_n']} empty or failed" if row["fail_n"] else ""),
+            *(_field(fields, name, answers) for name in ("decode", "prefill", "first_token", "total", "quality")),
             known(row["age_s"], numbers.ago),
         )
     return table
@@ -134,7 +128,7 @@ def _field(fields: Json, name: str, answers: int) -> str:
     if field.get("value") is None:
         return numbers.UNKNOWN
     value, unit = field["value"], field["unit"]
-    told = numbers.rate(value) if unit == "tok/s" else numbers.seconds(value) if unit == "s" else f"{value:.2f}"
+    told = numbers.plain(value) if unit == "tok/s" else numbers.seconds(value) if unit == "s" else f"{value:.2f}"
     return told if field["n"] == answers else f"{told} (n {field['n']})"
 
 

@@ -13,6 +13,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import NamedTuple
 
 from rich.console import Console
 from rich.text import Text
@@ -31,41 +32,47 @@ LOOK_AGAIN_S = 10.0
 """How soon a model server that was started later gets its worker."""
 
 
-async def up(
-    data: Path, *, backends: Sequence[str], port: int, sync: Sync, config: Path | None, console: Console, say: Say
-) -> None:
+class Terminal(NamedTuple):
+    """Where a run speaks, and with which settings file."""
+
+    console: Console
+    say: Say
+    config: Path | None = None
+
+
+async def up(data: Path, *, backends: Sequence[str], port: int, sync: Sync, around: Terminal) -> None:
     """Runs until it is cancelled. ``backends`` come on top of those found on this machine's default ports."""
     refuse_taken_port(port)
     started = time.monotonic()
     known = [BackendAt(name_of(url), url) for url in dict.fromkeys(map(backend_url, backends))]
     known += await _new_ones(known)
     try:
-        async with Stack(data, backends=known, sync=sync, router_port=port, config=config, say=say) as stack:
-            console.print(welcome(stack.router_url, time.monotonic() - started, bool(known)))
+        async with Stack(
+            data, backends=known, sync=sync, router_port=port, config=around.config, say=around.say
+        ) as stack:
+            around.console.print(welcome(stack.router_url, time.monotonic() - started, bool(known)))
             try:
                 await _join_later_ones(stack, known)
             finally:
-                say("stopping: workers finish what they have; a second Ctrl-C stops at once")
+                around.say("stopping: workers finish what they have; a second Ctrl-C stops at once")
     finally:
-        say("stopped, nothing is left running")
+        around.say("stopped, nothing is left running")
 
 
-async def up_demo(
-    data: Path | None, *, port: int, stay: bool, sync: Sync, config: Path | None, console: Console, say: Say
-) -> demo.Json:
+async def up_demo(data: Path | None, *, port: int, stay: bool, sync: Sync, around: Terminal) -> demo.Json:
     """The demo's results. Its data are thrown away unless a directory was named."""
     started = time.monotonic()
-    await asyncio.to_thread(demo.get_parts, say)
+    await asyncio.to_thread(demo.get_parts, around.say)
     try:
         with _folder(data) as folder:
-            async with DemoFleet(folder, sync=sync, router_port=port, config=config, say=say) as fleet:
-                say(f"all parts ready after {time.monotonic() - started:.1f} s")
-                results = await demo.run(fleet, console)
+            async with DemoFleet(folder, sync=sync, router_port=port, config=around.config, say=around.say) as fleet:
+                around.say(f"all parts ready after {time.monotonic() - started:.1f} s")
+                results = await demo.run(fleet, around.console)
                 if stay:
-                    console.print(welcome(fleet.router_url, time.monotonic() - started, True))
+                    around.console.print(welcome(fleet.router_url, time.monotonic() - started, True))
                     await asyncio.Event().wait()
     finally:
-        say(f"stopped after {time.monotonic() - started:.1f} s, nothing is left running")
+        around.say(f"stopped after {time.monotonic() - started:.1f} s, nothing is left running")
     return results
 
 
