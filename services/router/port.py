@@ -12,7 +12,19 @@ from typing import Any, Literal, Protocol
 import msgspec
 
 from schemas.errors import HeadraceError
-from schemas.events import Choice, Domain, FailureClass, Kind, Options, Outcome, TaskRouted, Times, Tokens, Urgency, Wants
+from schemas.events import (
+    Choice,
+    Domain,
+    FailureClass,
+    Kind,
+    Options,
+    Outcome,
+    TaskRouted,
+    Times,
+    Tokens,
+    Urgency,
+    Wants,
+)
 from schemas.statistics import Statistics
 from schemas.work import Answer, Body
 from services.router.fleet import Fleet
@@ -151,8 +163,8 @@ class RouterPort(Protocol):
         """The stored answer of a completed task, read from TASKS; None when there is none or it has expired."""
         ...
 
-    def preview(self, task: NewTask) -> TaskRouted:
-        """The decision that ``submit`` would make now; nothing is stored. Raises UnknownModel."""
+    def preview(self, task: NewTask) -> Submitted:
+        """What ``submit`` would say now, as the task ``preview``; nothing is stored. Raises UnknownModel."""
         ...
 
     async def explain(self, task: str) -> tuple[TaskStatus, TaskRouted | None, tuple[Any, ...]] | None:

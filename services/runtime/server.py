@@ -41,7 +41,7 @@ server_name: "headrace"
 listen: "{host}:{port}"
 http: "127.0.0.1:-1"
 ports_file_dir: {ports}
-max_payload: 8MB
+max_payload: 64MB
 max_pending: 256MB
 ping_interval: "10s"
 ping_max: 2

@@ -208,7 +208,7 @@ class MemoryRouter:
         await asyncio.wait_for(self._submitted.wait(), PATIENCE_S)
 
     async def submit(self, task: NewTask) -> Submitted:
-        decision = self.preview(task)
+        decision = self._decision(task)
         if self.refusal is not None:
             raise self.refusal
         encode_wire(task.body)
@@ -248,7 +248,11 @@ class MemoryRouter:
     async def answer(self, task: str) -> Answer | None:
         return self.plays[task].answer
 
-    def preview(self, task: NewTask) -> TaskRouted:
+    def preview(self, task: NewTask) -> Submitted:
+        domain = Domain(label=task.domain or "general", method="rules", confidence=0.4)
+        return Submitted(task="preview", domain=domain, language="en", decision=self._decision(task))
+
+    def _decision(self, task: NewTask) -> TaskRouted:
         wanted = task.wants.model
         if wanted is not None and wanted not in self.view.models():
             raise UnknownModel(wanted, tuple(difflib.get_close_matches(wanted, self.view.models(), n=3, cutoff=0.4)))
@@ -258,7 +262,7 @@ class MemoryRouter:
 
     async def explain(self, task: str) -> tuple[TaskStatus, TaskRouted | None, tuple[Any, ...]] | None:
         play = self.plays.get(task)
-        return None if play is None else (play.status, self.preview(play.asked), ())
+        return None if play is None else (play.status, self._decision(play.asked), ())
 
     def fleet(self) -> Fleet:
         return self.view

@@ -41,8 +41,9 @@ def native_routes(router: RouterPort, timing: Timing) -> APIRouter:
     async def preview(request: Request) -> Response:
         asked = typed(dict(request.query_params), PreviewQuery, strict=False)
         task = preview_task(asked, request.headers, router.fleet())
-        decision = router.preview(task)
-        return Json(preview_of(decision, router.fleet(), decision_words(decision, _names(router))))
+        seen = router.preview(task)
+        assert seen.decision is not None
+        return Json(preview_of(seen, seen.decision, router.fleet(), decision_words(seen.decision, _names(router))))
 
     @routes.get("/task/{task}")
     async def look(task: str) -> Response:

@@ -6,9 +6,10 @@ from typing import Any
 
 import msgspec
 
-from schemas.events import Candidate, Choice, Policy, Removal, TaskRouted
+from schemas.events import Candidate, Choice, Domain, Policy, Removal, TaskRouted
 from schemas.subjects import group_durable, lane_durable
 from services.router.fleet import Fleet, WorkerView
+from services.router.port import Submitted
 
 
 class Queue(msgspec.Struct, frozen=True, kw_only=True):
@@ -36,6 +37,8 @@ class RemovalRow(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Preview(msgspec.Struct, frozen=True, kw_only=True):
+    domain: Domain
+    language: str | None
     choice: ChoiceRow | None
     policy: Policy
     position: int
@@ -56,8 +59,10 @@ class Decided(msgspec.Struct, frozen=True, kw_only=True):
     removed: int
 
 
-def preview_of(decision: TaskRouted, fleet: Fleet, words: list[str]) -> Preview:
+def preview_of(seen: Submitted, decision: TaskRouted, fleet: Fleet, words: list[str]) -> Preview:
     return Preview(
+        domain=seen.domain,
+        language=seen.language,
         choice=_choice_row(decision.choice, fleet),
         policy=decision.policy,
         position=decision.position,
