@@ -92,7 +92,8 @@ def _completed(event: TaskCompleted, seq: int, at_us: int) -> Sample:
     output = None if substituted else _count(tokens.output)
     prompt, cached = _count(tokens.prompt), _count(tokens.cached)
     prefill_tok, prefill_us = _rate(None if prompt is None else prompt - (cached or 0), _us(times.prefill_s))
-    decode_tok, decode_us = _rate(output, _us(times.decode_s))
+    # The first token comes out of the prefill: llama.cpp reports 1 µs of decode for an answer of one, which is no speed.
+    decode_tok, decode_us = _rate(output if output != 1 else None, _us(times.decode_s))
     return Sample(  # in the order of its fields: by name it costs 3 µs instead of 0.2, and this runs a million times
         seq,
         at_us,
