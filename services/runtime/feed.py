@@ -18,6 +18,7 @@ from nats.errors import Error as NatsError
 from schemas.errors import BusError
 from schemas.streams import SECOND_NS
 from services.runtime.bus import Bus
+from services.runtime.connection import LastingClient
 from services.runtime.ids import new_id
 from services.runtime.logs import logger
 from services.runtime.stored import StoredMessage
@@ -95,7 +96,7 @@ class Feed:
                 f"{self._stream} ends at {last}, before the position {self.position}: it is not the log that this position "
                 "was taken from; restore the log, or start again from 1"
             )
-        self._client = Client()
+        self._client = LastingClient()
         self._client._ps = BatchParser(self._client, self._take_in)  # type: ignore[assignment]
         await self._bus.open_client(self._client, reconnected_cb=self._reconnected)
         self._task = asyncio.create_task(self._run(), name=f"feed {self._stream}")

@@ -22,6 +22,7 @@ from services.runtime.bus import Bus
 from services.runtime.provision import ensure_consumer
 from services.runtime.server import EmbeddedServer
 from support.eventually import eventually
+from support.natsd import freeze
 from support.valve import CAPABILITY, GROUP, MODEL, Hand, Valve
 
 ROOT = Path(__file__).parents[2]
@@ -171,7 +172,7 @@ async def test_an_item_that_went_to_a_frozen_worker_is_revoked_and_its_waking_ch
             assert frozen.stdout is not None
             assert frozen.stdout.readline() == b"armed\n"
             assert await valve.until(lambda: valve.available("frozen") == 1)
-            frozen.send_signal(signal.SIGSTOP)
+            await freeze(frozen)
             await valve.submit("t1")
             await valve.pump()
             info = await bus.api(f"CONSUMER.INFO.TASKS.{GROUP}")

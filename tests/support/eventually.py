@@ -10,7 +10,7 @@ import asyncio
 import inspect
 import time
 from collections.abc import Awaitable, Callable
-from typing import TypeVar
+from typing import TypeVar, overload
 
 T = TypeVar("T")
 
@@ -18,6 +18,10 @@ EVERY_S = 0.02
 """Well below what a person notices, well above what a busy two-core machine needs for one look."""
 
 
+@overload
+async def eventually(look: Callable[[], Awaitable[T]], *, within_s: float = ..., every_s: float = ...) -> T: ...
+@overload
+async def eventually(look: Callable[[], T], *, within_s: float = ..., every_s: float = ...) -> T: ...
 async def eventually(look: Callable[[], Awaitable[T] | T], *, within_s: float = 10.0, every_s: float = EVERY_S) -> T:
     """The first truthy answer of ``look``. An AssertionError inside ``look`` means "not yet"; other errors are raised."""
     deadline = time.monotonic() + within_s

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import signal
+import subprocess
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -10,6 +12,15 @@ import pytest
 from services.runtime.bus import Bus
 from services.runtime.provision import provision
 from services.runtime.server import EmbeddedServer
+from support.eventually import eventually
+
+
+async def freeze(process: subprocess.Popen[bytes] | None) -> None:
+    """SIGSTOP, and wait until it holds: the kernel lets a process finish its time slice."""
+    assert process is not None
+    process.send_signal(signal.SIGSTOP)
+    stat = Path(f"/proc/{process.pid}/stat")
+    await eventually(lambda: stat.read_text().rpartition(")")[2].split()[0] == "T")
 
 
 @pytest.fixture

@@ -15,6 +15,7 @@ from services.runtime.bus import Bus
 from services.runtime.provision import provision
 from services.runtime.server import EmbeddedServer, find_binary
 from support.eventually import eventually, eventually_now
+from support.natsd import freeze
 
 PARENT = """
 import asyncio, sys
@@ -130,7 +131,6 @@ async def test_only_the_admin_may_empty_the_log(natsd: EmbeddedServer, bus: Bus)
 async def test_a_frozen_server_can_still_be_stopped(tmp_path: Path) -> None:
     server = EmbeddedServer(tmp_path, sync="10s")
     await server.start()
-    assert server.process is not None
-    server.process.send_signal(signal.SIGSTOP)
+    await freeze(server.process)
     await server.stop()
     assert await eventually(lambda: server.process is not None and server.process.returncode is not None)

@@ -14,7 +14,7 @@ from schemas.subjects import group_durable, item_id, item_subject, lane_durable
 from services.runtime.bus import Bus
 from services.runtime.provision import delete_consumer, ensure_consumer
 from services.runtime.server import EmbeddedServer
-from services.runtime.take import Taken, Taker
+from services.runtime.take import Round, Taken, Taker
 from support.eventually import eventually
 
 MODELS = ("a", "b", "c")
@@ -208,12 +208,13 @@ async def test_a_lost_connection_ends_every_round_and_no_item_goes_to_a_dead_one
     assert await bus.wait_connected(10)
     assert [await round_.close() for round_ in rounds] == [[], [], []]
     round_ = await eventually(lambda: _armed(taker))
+    assert round_ is not None
     await put(bus, "a", "t1")
     assert tasks(await round_.items()) == ["t1"]
     assert await taker.take(GROUPS, 1, 0.2) == []
 
 
-async def _armed(taker: Taker) -> object:
+async def _armed(taker: Taker) -> Round | None:
     """A server that has just started may not have recovered its consumers yet."""
     round_ = await taker.arm(GROUPS, 1, 30)
     if round_.armed == dict(GROUPS):

@@ -51,7 +51,8 @@ class Recorder:
 
 
 async def parsed(*pieces: bytes) -> tuple[list[Arrived], list[Any]]:
-    recorder, found = Recorder(), []
+    recorder = Recorder()
+    found: list[Arrived] = []
     parser = BatchParser(recorder, found.extend)  # type: ignore[arg-type]
     for piece in pieces:
         await parser.parse(piece)
@@ -79,7 +80,8 @@ async def test_what_is_not_nats_is_refused() -> None:
 
 
 async def test_a_half_message_is_forgotten_after_a_reset() -> None:
-    recorder, found = Recorder(), []
+    recorder = Recorder()
+    found: list[Arrived] = []
     parser = BatchParser(recorder, found.extend)  # type: ignore[arg-type]
     await parser.parse(b"MSG ev.a 1 5\r\nhe")
     parser.reset()

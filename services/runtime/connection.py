@@ -1,0 +1,313 @@
+"""The one connection of a process to NATS, without JetStream.
+
+Answers "is it there, who says something, and what does it reply?". A question is one message and one answer; all answers come
+back to one inbox, and any number may be on their way. It never uses nats-py's ``request`` [it loses messages that come back under
+their own subject] and never flushes [a flush that times out kills nats-py's read loop for good].
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import Awaitable, Callable
+from typing import Any, Self
+from urllib.parse import urlsplit
+
+from nats.aio.client import Client
+from nats.aio.msg import Msg
+from nats.aio.subscription import Subscription
+from nats.errors import Error as NatsError
+
+from schemas.errors import BusError
+from schemas.tokens import encode_token
+from services.runtime.logs import logger
+
+log = logger("bus")
+
+Listener = Callable[[Msg], Awaitable[None] | None]
+Hook = Callable[[], Awaitable[None] | None]
+
+ANSWER_S = 5.0
+"""How long one try waits. An overloaded server (2,000 in flight, an fsync for each) answers within 2 s."""
+CLOSED = "the bus was closed before the server answered"
+
+
+class Listening:
+    """A running subscription."""
+
+    def __init__(self, subscription: Subscription) -> None:
+        self._subscription = subscription
+
+    async def stop(self) -> None:
+        """Harmless on a closed connection."""
+        try:
+            await self._subscription.unsubscribe()
+        except NatsError:
+            pass
+
+
+class LastingClient(Client):
+    """nats-py closes for good on any error that the server sends with a disconnect (a slow consumer, too long a line), except
+    a stale connection. None of them ends a service: connect again. A refused password still does."""
+
+    async def _process_err(self, err_msg: str) -> None:
+        if "permissions violation" in err_msg or "authorization violation" in err_msg:
+            await super()._process_err(err_msg)
+        else:
+            await self._process_op_err(NatsError(f"nats: {err_msg}"))
+
+
+class Connection:
+    """Made by ``await Connection.connect(…)``; an async context manager that closes it."""
+
+    def __init__(self, url: str, options: dict[str, Any]) -> None:
+        self.url = url
+        self.nc: Client = LastingClient()
+        self.generation = 0
+        """Counts connections: what was armed under another generation is gone."""
+        self._options = options
+        self._waiting: dict[str, tuple[asyncio.Future[Msg | None], str]] = {}
+        self._tokens = 0
+        self._inbox = ""
+        self._connected = asyncio.Event()
+        self._closing = False
+        self._on_reconnect: list[Hook] = []
+        self._on_disconnect: list[Hook] = []
+
+    @classmethod
+    async def connect(
+        cls, url: str, *, name: str, user: str | None = None, password: str | None = None, timeout_s: float = 10.0
+    ) -> Self:
+        """Replies go to ``_INBOX_<user or name>.>``, so permissions can keep one service from reading another's. Raises
+        BusError where no server answers in time."""
+        options: dict[str, Any] = {"name": name, "inbox_prefix": f"_INBOX_{encode_token(user or name)}"}
+        if user is not None:
+            options |= {"user": user, "password": password}
+        bus = cls(url, options)
+        try:
+            async with asyncio.timeout(timeout_s):
+                await bus.open_client(
+                    bus.nc,
+                    disconnected_cb=bus._disconnected,
+                    reconnected_cb=bus._reconnected,
+                    closed_cb=bus._closed,
+                )
+        except (TimeoutError, OSError, NatsError) as error:
+            reason = bus.nc.last_error or error
+            raise BusError(
+                f"no connection to {public_url(url)} within {timeout_s:g} s: {reason}; "
+                "is nats-server running there? `headrace up` brings its own"
+            ) from error
+        bus._inbox = bus.nc.new_inbox()
+        await bus.nc.subscribe(f"{bus._inbox}.*", cb=bus._answered, pending_bytes_limit=0)
+        bus._connected.set()
+        return bus
+
+    async def open_client(self, client: Client, **callbacks: Any) -> Client:
+        """Connect another client with this bus's credentials. A dead server is noticed within 15 s and retried for ever
+        [nats-py's defaults: 6 min, then closed for good after 2 min]."""
+        await client.connect(
+            self.url,
+            error_cb=self._errored,
+            max_reconnect_attempts=-1,
+            reconnect_time_wait=0.2,  # type: ignore[arg-type]  # nats-py sleeps for it, so a fraction is fine
+            ping_interval=5,
+            max_outstanding_pings=2,
+            **self._options,
+            **callbacks,
+        )
+        return client
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *exc: object) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Publishes still in flight raise BusError."""
+        self._closing = True
+        self._connected.set()  # wakes who waits for a reconnection; there will be none
+        for future, _ in self._waiting.values():
+            if not future.done():
+                future.set_exception(BusError(CLOSED))
+        await self.nc.close()
+
+    @property
+    def connected(self) -> bool:
+        return self.nc.is_connected
+
+    async def wait_connected(self, timeout_s: float) -> bool:
+        """False where the server stays away for that long."""
+        try:
+            async with asyncio.timeout(timeout_s):
+                while not self.nc.is_connected and not self._closing:
+                    self._connected.clear()  # nats-py says so a moment before it tells us
+                    await self._connected.wait()
+        except TimeoutError:
+            pass
+        return self.nc.is_connected
+
+    def on_reconnect(self, hook: Hook) -> None:
+        """Called after each reconnection, subscriptions in place."""
+        self._on_reconnect.append(hook)
+
+    def on_disconnect(self, hook: Hook) -> None:
+        """Called as soon as the connection is lost, before anything is tried again."""
+        self._on_disconnect.append(hook)
+
+    def off(self, hook: Hook) -> None:
+        """Forget a hook; harmless if it was never set."""
+        for hooks in (self._on_reconnect, self._on_disconnect):
+            if hook in hooks:
+                hooks.remove(hook)
+
+    # -- saying and listening ----------------------------------------------------------------------------------------------
+
+    async def send(self, subject: str, data: bytes, reply: str = "") -> bool:
+        """A core publish: not stored, not acknowledged. Dropped (False) while disconnected: what is said late is said wrong."""
+        if not self.nc.is_connected:
+            return False
+        await self.nc.publish(subject, data, reply=reply)
+        return True
+
+    async def listen(self, subject: str, callback: Listener, *, queue: str = "") -> Listening:
+        """Call back for each message on a core subject, in order; an error in the callback is logged, not fatal. Messages
+        sent while disconnected are lost."""
+
+        async def heard(message: Msg) -> None:
+            try:
+                result = callback(message)
+                if inspect.isawaitable(result):
+                    await result
+            except Exception:
+                log.exception("a listener failed", action="listener_failed", subject=message.subject)
+
+        return Listening(await self.nc.subscribe(subject, queue=queue, cb=heard, pending_bytes_limit=0))
+
+    # -- one question, one answer ------------------------------------------------------------------------------------------
+
+    async def request(self, subject: str, data: bytes, *, timeout_s: float = 5.0, once: bool = True) -> bytes:
+        """Ask a NATS service. Raises BusError where nobody answers in time; ``once=False`` asks again over reconnects."""
+        message = await self.call(subject, data, None, timeout_s, once=once)
+        return message.data
+
+    async def fence(self, timeout_s: float = ANSWER_S) -> bool:
+        """True when the server has handled all that was sent before, and all it sent us before has arrived. False when the
+        connection was lost meanwhile."""
+        token = self._token()
+        future = self._expect(token, "fence")
+        try:
+            if not await self.send(f"{self._inbox}.{token}", b""):
+                return False
+            await asyncio.wait([future], timeout=timeout_s)
+            return future.done() and future.result() is not None
+        finally:
+            self._waiting.pop(token, None)
+
+    def _token(self) -> str:
+        self._tokens += 1
+        return str(self._tokens)
+
+    def _expect(self, token: str, subject: str) -> asyncio.Future[Msg | None]:
+        """The answer to come; one that was expected already and has not come is the same one."""
+        entry = self._waiting.get(token)
+        if entry is not None and not entry[0].done():
+            return entry[0]
+        future: asyncio.Future[Msg | None] = asyncio.get_running_loop().create_future()
+        self._waiting[token] = (future, subject)
+        return future
+
+    async def call(
+        self, subject: str, data: bytes, headers: dict[str, str] | None, deadline_s: float, *, once: bool = False
+    ) -> Msg:
+        """Send and wait, again and again until the deadline: after a disconnect, a lost answer, or "nobody there" (503, which
+        a server that is still recovering its streams also says). An answer to an earlier try is as good as one to the last."""
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + deadline_s
+        token = self._token()
+        pause_s, reason = 0.02, "no connection"
+        try:
+            while (left_s := deadline - loop.time()) > 0 and not self._closing:
+                if not self.nc.is_connected and not await self.wait_connected(left_s):
+                    continue
+                future = self._expect(token, subject)
+                await self.nc.publish(subject, data, reply=f"{self._inbox}.{token}", headers=headers and dict(headers))
+                await asyncio.wait([future], timeout=left_s if once else min(ANSWER_S, left_s))
+                message = future.result() if future.done() else None
+                if message is None:
+                    reason = "the connection was lost" if future.done() else "no answer"
+                elif not message.headers or message.headers.get("Status") != "503":
+                    return message
+                else:
+                    reason = "nobody listens there; was the stream provisioned?"
+                    if once:
+                        break
+                    await asyncio.sleep(min(pause_s, max(deadline - loop.time(), 0)))
+                    pause_s = min(2 * pause_s, 0.5)
+        except NatsError as error:
+            raise BusError(f"{subject} ({len(data)} bytes): {error!r}; nothing was sent") from error
+        finally:
+            self._waiting.pop(token, None)
+        if self._closing:
+            reason = CLOSED
+        raise BusError(f"{subject}: {reason} (tried for {deadline_s:g} s at {public_url(self.url)})")
+
+    async def _answered(self, message: Msg) -> None:
+        token = message.subject.rpartition(".")[2]
+        entry = self._waiting.get(token)
+        if entry is not None and not entry[0].done():
+            entry[0].set_result(message)
+
+    # -- connection --------------------------------------------------------------------------------------------------------
+
+    async def _disconnected(self) -> None:
+        self._connected.clear()
+        self.generation += 1
+        # nats-py would send what was not sent yet after reconnecting: old pulls, whose tasks nobody would take. Owners repeat.
+        self.nc._pending.clear()
+        self.nc._pending_data_size = 0
+        for future, _ in list(self._waiting.values()):
+            if not future.done():
+                future.set_result(None)
+        if self._closing:
+            return
+        log.warning("connection lost", action="bus_disconnected", url=public_url(self.url))
+        await self._run_hooks(self._on_disconnect)
+
+    async def _reconnected(self) -> None:
+        self._connected.set()
+        log.info("connected again", action="bus_reconnected", url=public_url(self.url))
+        await self._run_hooks(self._on_reconnect)
+
+    async def _closed(self) -> None:
+        """By ``close``, or by the server's refusal of our credentials: then every call fails from here on."""
+        if not self._closing:
+            reason = self.nc.last_error
+            log.error("connection closed for good", action="bus_closed", url=public_url(self.url), error=repr(reason))
+            self._closing = True
+            self._connected.set()
+
+    async def _run_hooks(self, hooks: list[Hook]) -> None:
+        for hook in list(hooks):
+            try:
+                result = hook()
+                if inspect.isawaitable(result):
+                    await result
+            except Exception:
+                log.exception("a connection hook failed", action="hook_failed")
+
+    async def _errored(self, error: Exception) -> None:
+        """A denied publish is answered here and nowhere else: turn it into its caller's error."""
+        text = str(error)
+        if "permissions violation for publish to" in text:
+            for future, subject in list(self._waiting.values()):
+                if f'"{subject.lower()}"' in text and not future.done():
+                    future.set_exception(BusError(f"{subject}: this user may not publish there ({text})"))
+        log.debug("nats error", action="nats_error", error=text or repr(error))
+
+
+def public_url(url: str) -> str:
+    """The URL without its user and password."""
+    parts = urlsplit(url)
+    return parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
