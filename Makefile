@@ -38,7 +38,7 @@ sim: $(VENV)/.dev ## the attempt protocol under a seeded simulator; ARGS="--seed
 	$(BIN)/python -m simulation $(ARGS)
 
 torture: $(VENV)/.dev ## kill, pause and flood real processes for minutes
-	$(PYTEST) -m torture $(ARGS)
+	$(PYTEST) -m torture -o faulthandler_timeout=3000 $(ARGS)
 
 proof: $(VENV)/.dev ## `make test` and the short `make torture` in one run, as CI does
 	HEADRACE_TORTURE=short $(PYTEST) -m "not e2e and not bench" $(ARGS)
