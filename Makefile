@@ -98,5 +98,5 @@ $(VENV)/.demo: requirements/demo.txt $(VENV)/.run
 # Tests against a real llama.cpp skip, saying so, where its wheel is missing; everything else still runs there.
 $(VENV)/.dev: requirements/dev.txt $(VENV)/.run
 	$(call install,-r requirements/dev.txt)
-	-@$(MAKE) --no-print-directory $(VENV)/.demo
+	-@$(MAKE) -s --no-print-directory $(VENV)/.demo
 	@touch $@
