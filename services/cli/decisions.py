@@ -28,7 +28,7 @@ def candidates(rows: list[Json], names: dict[str, str] | None = None) -> Rendera
     """The candidates of a decision, best first. A number without own samples is marked as borrowed."""
     table = grid(
         *("", "model", "machine", "cost>", "predicted>", "wait>", "load>", "prefill>", "decode>"),
-        *("decode/tok/s>", "quality>", "others/use>"),
+        *("decode|tok/s>", "quality>", "others|use>"),
     )
     for index, row in enumerate(rows):
         predicted = row["predicted"]

@@ -26,7 +26,9 @@ from services.cli.supervision import Say, together
 Json = dict[str, Any]
 FOLD_WITHIN_S = 15.0
 """The projector folds and publishes within a fraction of a second; a busy machine gets more."""
-FOLD_POLL_S = 0.1
+FREE_WITHIN_S = 3.0
+"""A worker says that it is free within milliseconds of an answer's end; a busy machine gets more."""
+POLL_S = 0.05
 
 
 def get_parts(say: Say) -> None:
@@ -64,11 +66,23 @@ class Demo:
         return {"prompts": [vars(row) for row in self.board.rows], "stats": stats, "explanation": why}
 
     async def _ask_all(self) -> None:
+        """First one prompt to each machine, because nothing is known of a machine that was never asked."""
         measure, alone, at_once = ([prompt for prompt in PROMPTS if prompt.way == way] for way in WAYS)
         await together(*(self._ask(prompt, machine) for prompt, machine in zip(measure, self._machines, strict=True)))
+        await self._measured()
         for prompt in alone:
+            await self._all_free()
             await self._ask(prompt)
         await together(*(self._ask(prompt) for prompt in at_once))
+
+    async def _all_free(self) -> None:
+        """As somebody who reads the answer before asking again would find the fleet."""
+        deadline = time.monotonic() + FREE_WITHIN_S
+        while time.monotonic() < deadline:
+            workers = (await self._client.get("/workers"))["workers"]
+            if all(worker["free"] == worker["slots"] for worker in workers):
+                return
+            await asyncio.sleep(POLL_S)
 
     async def _ask(self, prompt: DemoPrompt, machine: str | None = None) -> None:
         row = self.board.add(prompt.text)
@@ -115,7 +129,7 @@ class Demo:
                     f"only {counted} of {tasks} answers were measured after {FOLD_WITHIN_S:g} s",
                     hint="see the projector's log",
                 )
-            await asyncio.sleep(FOLD_POLL_S)
+            await asyncio.sleep(POLL_S)
 
     def _lessons(self) -> Text:
         """How often each machine answered, and what it was measured at."""

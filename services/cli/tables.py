@@ -23,17 +23,18 @@ NOBODY = "(judged wherever it ran)"
 
 
 def grid(*columns: str) -> Table:
-    """A plain table. A column's name may end in ``>`` (numbers: aligned to the right, never broken) or ``~`` (text that is cut
-    off where it does not fit); ``/`` breaks the name."""
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1))
+    """A plain table. A column's name may end in ``>`` (numbers: aligned to the right, never broken) or ``~`` (text that gets the
+    room that is left and is cut off there); ``|`` breaks the name."""
+    cut = any(name.endswith("~") for name in columns)
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1), expand=cut)
     for name in columns:
         is_number, is_cut = name.endswith(">"), name.endswith("~")
         table.add_column(
-            name.rstrip(">~").replace("/", "\n"),
+            name.rstrip(">~").replace("|", "\n"),
             justify="right" if is_number else "left",
-            vertical="top",
-            no_wrap=is_number or is_cut,
+            no_wrap=is_number or cut,
             overflow="ellipsis" if is_cut else "fold",
+            ratio=1 if is_cut else None,
         )
     return table
 
@@ -42,7 +43,7 @@ def fleet(body: Json) -> RenderableType:
     workers = body["workers"]
     if not workers:
         return Text("No machine has joined yet. `headrace up` starts a worker beside each local backend it finds.")
-    table = grid("machine", "state", "backend", "running>", "free in>", "used by/others>", "loaded", "models", "heard>")
+    table = grid("machine", "state", "backend", "running>", "free in>", "used by|others>", "loaded", "models", "heard>")
     for worker in workers:
         table.add_row(*_worker(worker))
     return Group(table, *_reasons(workers))
@@ -107,8 +108,8 @@ def stats(body: Json) -> RenderableType:
     if not body["rows"]:
         return Text("Nothing was measured yet. Every answered prompt is a measurement: try `headrace ask`.")
     table = grid(
-        *("model", "domain", "machine", "answers>", "decode/tok/s>", "prefill/tok/s>"),
-        *("first/token>", "whole/answer>", "quality>", "newest>"),
+        *("model", "domain", "machine", "answers>", "decode|tok/s>", "prefill|tok/s>"),
+        *("first|token>", "whole|answer>", "quality>", "newest>"),
     )
     for row in body["rows"]:
         fields, answers = row["fields"], row["ok_n"] + row["fail_n"]
