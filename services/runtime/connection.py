@@ -200,8 +200,7 @@ class Connection:
         try:
             if not await self.send(f"{self._inbox}.{token}", b""):
                 return False
-            await asyncio.wait([future], timeout=timeout_s)
-            return future.done() and future.result() is not None
+            return await _within(timeout_s, future) is not None
         finally:
             self._waiting.pop(token, None)
 
@@ -210,10 +209,6 @@ class Connection:
         return str(self._tokens)
 
     def _expect(self, token: str, subject: str) -> asyncio.Future[Msg | None]:
-        """The answer to come; one that was expected already and has not come is the same one."""
-        entry = self._waiting.get(token)
-        if entry is not None and not entry[0].done():
-            return entry[0]
         future: asyncio.Future[Msg | None] = asyncio.get_running_loop().create_future()
         self._waiting[token] = (future, subject)
         return future
@@ -233,10 +228,9 @@ class Connection:
                     continue
                 future = self._expect(token, subject)
                 await self.nc.publish(subject, data, reply=f"{self._inbox}.{token}", headers=headers and dict(headers))
-                await asyncio.wait([future], timeout=left_s if once else min(ANSWER_S, left_s))
-                message = future.result() if future.done() else None
+                message = await _within(left_s if once else min(ANSWER_S, left_s), future)
                 if message is None:
-                    reason = "the connection was lost" if future.done() else "no answer"
+                    reason = "no answer" if self.nc.is_connected else "the connection was lost"
                 elif not message.headers or message.headers.get("Status") != "503":
                     return message
                 else:
@@ -305,6 +299,20 @@ class Connection:
                 if f'"{subject.lower()}"' in text and not future.done():
                     future.set_exception(BusError(f"{subject}: this user may not publish there ({text})"))
         log.debug("nats error", action="nats_error", error=text or repr(error))
+
+
+async def _within(timeout_s: float, future: asyncio.Future[Msg | None]) -> Msg | None:
+    """A timer on the future itself: ``asyncio.timeout`` and ``asyncio.wait`` cost as much as the publish."""
+    timer = asyncio.get_running_loop().call_later(timeout_s, _give_up, future)
+    try:
+        return await future
+    finally:
+        timer.cancel()
+
+
+def _give_up(future: asyncio.Future[Msg | None]) -> None:
+    if not future.done():
+        future.set_result(None)
 
 
 def public_url(url: str) -> str:
