@@ -89,6 +89,13 @@ class Control(Wire, frozen=True, kw_only=True):
     want_report: bool = False
 
 
+class CancelTask(Wire, frozen=True, kw_only=True):
+    """One router to all on ``rpc.router.cancel``: only the dispatcher can, and readers may sit at another."""
+
+    task: str
+    reason: str = ""
+
+
 W = TypeVar("W", bound=Wire)
 
 

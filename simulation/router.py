@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 from schemas.events import Candidate, Choice, Credit, DispatcherElected, Measure, Policy, Prediction, TaskRouted
 from services.router.dispatch import engine
 from services.router.dispatch.actions import Action, DeleteItem, DropConsumer, EnsureConsumer, Publish, PutItem, Tell
-from services.router.dispatch.engine import Config, Stamp
 from services.router.dispatch.heard import PULSE_S, HeardClock
 from services.router.dispatch.live import Live
 from services.router.dispatch.permits import Limits
 from services.router.dispatch.state import RouterState, Task
+from services.router.dispatch.turn import Config, Stamp
 from simulation.kernel import Process
 
 if TYPE_CHECKING:

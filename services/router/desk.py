@@ -16,12 +16,12 @@ from schemas.events import AnyEvent, TaskReleased, TaskRouted
 from schemas.statistics import Cell, Statistics
 from services.router.dispatch import engine
 from services.router.dispatch.actions import Action
-from services.router.dispatch.engine import Config, Stamp
 from services.router.dispatch.heard import HeardClock
-from services.router.dispatch.live import Live
+from services.router.dispatch.live import Live, Wait
 from services.router.dispatch.permits import Limits
 from services.router.dispatch.planner import Plan, plan
 from services.router.dispatch.state import RouterState, Task
+from services.router.dispatch.turn import Config, Stamp
 from services.router.fleet import Fleet
 from services.router.policy.decide import Decision, decide, rank_workers, worker_input
 from services.router.policy.filters import may_serve
@@ -41,6 +41,8 @@ class Desk:
         self.epoch = -1
         self.unix = 0.0
         self._fleet: tuple[float, Fleet] | None = None
+        self._plan: Plan | None = None
+        self._unanswerable: dict[str, tuple[int, int]] = {}
 
     @property
     def now(self) -> float:
@@ -51,12 +53,28 @@ class Desk:
         """(event, sequence, server time in microseconds), in the stream's order."""
         for event, seq, at_us in events:
             self.state.apply(event, seq, at_us)
-        self._fleet = None
+        self.refresh()
 
     def passed(self, position: int) -> None:
         """Everything up to ``position`` was read, foldable or not."""
         self.state.position = max(self.state.position, position)
         self.live.folded(self.state.position)
+
+    def elected(self, epoch: int) -> None:
+        """The dispatcher's key is ours under ``epoch``; decisions follow once the fold has seen that said."""
+        self.epoch = epoch
+        self.live.elected()
+
+    def beat(self, monotonic: float, unix: float) -> float:
+        """A pulse of ours was heard: time passed, and each waiting task was held meanwhile, for what it is held for now."""
+        before, self.unix = self.now, unix
+        passed = self.clock.beat(monotonic) - before
+        self.refresh()
+        if passed and self.state.epoch == self.epoch:
+            for task, reason in self.plan().holds.items():
+                held, code = self.live.waits.setdefault(task, Wait()).held_s, reason.partition(":")[0]
+                held[code] = held.get(code, 0.0) + passed
+        return self.now
 
     def put_cell(self, cell: Cell) -> None:
         self.stats.put(cell)
@@ -72,7 +90,9 @@ class Desk:
 
     def plan(self) -> Plan:
         """The plan of this moment, with every reason; for people, nothing is released."""
-        return plan(self.state, self.live, self.now, self.limits, holders=self._holders)
+        if self._plan is None:
+            self._plan = plan(self.state, self.live, self.now, self.limits, holders=self._holders)
+        return self._plan
 
     def fleet(self, unix: float) -> Fleet:
         """The fleet as of now. Made at most once for each moment of heard time and fold."""
@@ -81,8 +101,8 @@ class Desk:
         return self._fleet[1]
 
     def refresh(self) -> None:
-        """A credit or load came: the next fleet is a new one."""
-        self._fleet = None
+        """A fact, a credit or a load came, or time passed: the next fleet and plan are new ones."""
+        self._fleet = self._plan = None
 
     def decision(self, request: RouteRequest, task: str, unix: float) -> Decision:
         """The decision on a task now. Raises UnknownModel. The seed is the task's own, so that it can be repeated."""
@@ -93,14 +113,24 @@ class Desk:
         return decision.routed(task, id=self.new_id(), at=unix, by=self.router, epoch=max(self.epoch, 0), cause=cause)
 
     def _route(self, task: Task) -> TaskRouted | None:
-        submitted = task.submitted
+        submitted, moment = task.submitted, self._moment()
+        if self._unanswerable.get(submitted.task) == moment:
+            return None
         try:
             decision = self.decision(request_of(submitted), submitted.task, self.unix)
         except UnknownModel:
-            return None  # its last holder left since it was accepted; one may come back
-        if decision.choice is None:
-            return None  # nobody can answer yet; asked again with every step
+            decision = None  # its last holder left since it was accepted; one may come back
+        if decision is None or decision.choice is None:
+            self._unanswerable[submitted.task] = moment
+            return None
+        self._unanswerable.pop(submitted.task, None)
         return self.routed(decision, submitted.task, submitted.id, self.unix)
+
+    def _moment(self) -> tuple[int, int]:
+        """A task that nobody could answer is tried again after the next report, and each second; not with every credit."""
+        if len(self._unanswerable) > len(self.state.tasks):
+            self._unanswerable = {t: m for t, m in self._unanswerable.items() if t in self.state.tasks}
+        return max((record.seq for record in self.state.workers.values()), default=0), int(self.now)
 
     def _holders(self, state: RouterState, model: str, task: Task) -> tuple[str, ...]:
         """Who may serve it by every hard rule of the policy; whether they are free is the planner's question."""

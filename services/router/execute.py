@@ -12,16 +12,18 @@ from collections.abc import Callable
 from schemas.errors import BusError
 from schemas.subjects import control_subject
 from schemas.work import encode_wire
-from services.router.dispatch.actions import Action, DeleteItem, EnsureConsumer, Publish, PutItem, Tell
+from services.router.dispatch.actions import Action, DeleteItem, DropConsumer, EnsureConsumer, Publish, PutItem, Tell
 from services.router.dispatch.live import Live
 from services.runtime.bus import Bus
 from services.runtime.logs import logger
-from services.runtime.provision import ensure_consumer
+from services.runtime.provision import delete_consumer, ensure_consumer
 
 log = logger("router")
 
 TRY_S = 5.0
 """How long one action is tried before the engine may ask again: longer than a server's restart, shorter than a lease."""
+AGAIN_S = 0.5
+"""What was refused at once is not asked again at once: a full stream must not make a busy loop."""
 
 
 class Executor:
@@ -67,13 +69,22 @@ class Executor:
                     await self._bus.send(control_subject(action.worker), encode_wire(action.control))
                 case EnsureConsumer():
                     await self._ensure(action)
+                case DropConsumer():
+                    await self._drop(action)
         except BusError as error:
-            self._live.not_stored(action.key)
             log.warning(
                 "action failed, will be decided again", action="action_failed", what=action.key, error=str(error)
             )
+            await self._again(action)
+        except Exception:
+            log.exception("action failed in our own code", action="action_broken", what=action.key)
+            await self._again(action)
         if not isinstance(action, Tell):
             self._done()
+
+    async def _again(self, action: Action) -> None:
+        await asyncio.sleep(AGAIN_S)
+        self._live.not_stored(action.key)
 
     async def _publish(self, action: Publish) -> None:
         ack = await self._bus.publish_event(action.event, action.msg_id, deadline_s=TRY_S)
@@ -94,4 +105,11 @@ class Executor:
         if await ensure_consumer(self._bus, action.config):
             log.info("consumer ready", action="consumer_ready", consumer=action.durable)
         self._live.confirmed[action.durable] = action.slots
+        self._live.not_stored(action.key)
+
+    async def _drop(self, action: DropConsumer) -> None:
+        if await delete_consumer(self._bus, action.durable):
+            log.info("consumer without holders deleted", action="consumer_dropped", consumer=action.durable)
+        self._live.confirmed.pop(action.durable, None)
+        self._live.unheld.pop(action.durable, None)
         self._live.not_stored(action.key)

@@ -7,7 +7,7 @@ and the rest follows from the stored answer, so that a reader never sees a wrong
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
 
 from schemas.work import Answer, TokenChunk
@@ -85,14 +85,17 @@ class Channels:
         channel.end, channel.ended_at = EndUpdate(status=status, answer=answer), now
         _tell(channel, channel.end)
 
-    def forget(self, now: float, after_s: float) -> None:
-        """Drop what ended long ago and has no reader."""
-        for task in [
-            t
-            for t, c in self._channels.items()
-            if c.ended_at is not None and not c.readers and now - c.ended_at > after_s
-        ]:
-            del self._channels[task]
+    def forget(self, now: float, after_s: float, is_open: Callable[[str], bool]) -> None:
+        """Drop what has no reader and ended long ago, or was left long ago and is no open task (any more, or here)."""
+        for task, channel in list(self._channels.items()):
+            since = channel.ended_at if channel.end is not None else channel.last_reader_left
+            over = since is not None and not channel.readers and now - since > after_s
+            if over and (channel.end is not None or not is_open(task)):
+                del self._channels[task]
+
+    def close(self, task: str) -> None:
+        """The task never came to be."""
+        self._channels.pop(task, None)
 
     def abandoned(self, now: float, grace_s: float) -> list[str]:
         """Tasks that had readers, have none since the grace time, and have not ended."""
@@ -140,9 +143,9 @@ class Channels:
         channel.readers.discard(queue)
         channel.last_reader_left = now
 
-    def _restart(self, channel: Channel, attempt: int) -> None:
+    def _restart(self, channel: Channel, attempt: int, reason: str = "the machine that was answering was lost") -> None:
         if channel.tokens:
-            _tell(channel, RestartUpdate(attempt=attempt, reason="the machine that was answering was lost"))
+            _tell(channel, RestartUpdate(attempt=attempt, reason=reason))
         channel.attempt, channel.broken = attempt, False
         channel.tokens = []
 
@@ -150,12 +153,15 @@ class Channels:
         if answer.attempt != channel.attempt:
             self._restart(channel, answer.attempt)
         text, thinking = channel.sent()
+        if not (answer.text.startswith(text) and answer.thinking.startswith(thinking)):
+            self._restart(channel, answer.attempt, "what was sent is not what was stored")
+            text = thinking = ""
         calls = any(t.tool_calls for t in channel.tokens)
         rest = TokenUpdate(
             attempt=answer.attempt,
             index=len(channel.tokens),
-            text=answer.text[len(text) :] if answer.text.startswith(text) else "",
-            thinking=answer.thinking[len(thinking) :] if answer.thinking.startswith(thinking) else "",
+            text=answer.text[len(text) :],
+            thinking=answer.thinking[len(thinking) :],
             tool_calls=() if calls else answer.tool_calls,
         )
         if rest.text or rest.thinking or rest.tool_calls:

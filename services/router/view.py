@@ -17,9 +17,6 @@ from services.router.dispatch.state import RouterState, Task, WorkerRecord
 from services.router.fleet import Fleet, WorkerView
 from services.router.port import TaskStatus
 
-GONE_AFTER_S = 30.0
-"""A silent worker stays a candidate for so long (it may wake up); then only its report is shown. It is never removed."""
-
 
 def fleet_of(state: RouterState, live: Live, stats: Statistics, now: float, now_us: int) -> Fleet:
     """Every worker that reported and did not leave."""

@@ -36,7 +36,7 @@ class Heard:
 
 @dataclass
 class Lease:
-    """A started attempt's: ``boot`` is its ``task.started``'s, ``since`` when this router first saw it, ``heard_at`` when last."""
+    """A started attempt's. ``boot`` is the one that claimed it; ``since`` is when this router first saw the start."""
 
     boot: str | None
     since: float

@@ -1,0 +1,57 @@
+"""What one pass of the dispatcher works with: the state, the live view, the moment, and in whose name it speaks. Values only."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from schemas.events import TaskReleased, TaskRouted
+from services.router.dispatch.live import LEASE_S, Live
+from services.router.dispatch.permits import UNLIMITED, Limits
+from services.router.dispatch.planner import Holders
+from services.router.dispatch.state import RouterState, Task
+
+REPEAT_S = 1.0
+"""How often a cancel or hello is repeated while a credit shows that it is needed."""
+
+Decorate = Callable[[TaskReleased, Task], TaskReleased]
+Route = Callable[[Task], TaskRouted | None]
+
+
+@dataclass(frozen=True)
+class Stamp:
+    """Who says it, when (for display) and with which ids: everything that a pure core must be given."""
+
+    by: str
+    at: float
+    new_id: Callable[[], str]
+
+
+@dataclass(frozen=True)
+class Config:
+    """``route`` makes a task's decision, None while it cannot; ``decorate`` adds predictions to a release."""
+
+    route: Route
+    decorate: Decorate = lambda release, task: release
+    limits: Limits = UNLIMITED
+    holders: Holders | None = None
+    lease_s: float = LEASE_S
+    start_deadline_s: float = 2.0
+
+
+@dataclass(frozen=True)
+class Turn:
+    """One call of ``decide``. ``now`` is heard time; ``epoch`` is ours and in force."""
+
+    state: RouterState
+    live: Live
+    now: float
+    config: Config
+    stamp: Stamp
+    epoch: int
+
+    def envelope(self, cause: str | None = None) -> dict[str, Any]:
+        """The fields that all our facts share."""
+        stamp = self.stamp
+        return {"id": stamp.new_id(), "at": stamp.at, "by": stamp.by, "cause": cause, "epoch": self.epoch}

@@ -1,0 +1,120 @@
+"""Those who read tasks at this router: told of each fact, caught up when they come late, missed when they are gone.
+
+Answers "what does who reads now learn?". What a reader lacks of an answer it gets from the stored one. It decides nothing; a task
+that its last reader left is only put among the wishes to cancel.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import asynccontextmanager
+from typing import Any
+
+import msgspec
+
+from schemas.errors import HeadraceError
+from schemas.events import AnyEvent, TaskCompleted
+from schemas.work import Answer
+from services.router import past
+from services.router.desk import Desk
+from services.router.dispatch.state import Task
+from services.router.follow import Channels
+from services.router.port import TaskStatus, Update
+from services.router.view import status_of
+from services.runtime.bus import Bus
+from services.runtime.logs import logger
+
+log = logger("router")
+
+KEEP_CHANNEL_S = 60.0
+"""How long an ended task's tokens are kept for a reader that comes late; after that the stored answer serves."""
+ENDED = ("completed", "failed", "cancelled", "dead")
+
+
+class Readers:
+    """``close`` ends what is being looked up for them."""
+
+    def __init__(self, bus: Bus, desk: Desk, channels: Channels, *, unix: Callable[[], float], grace_s: float) -> None:
+        self._bus, self._desk, self._channels, self._unix, self._grace_s = bus, desk, channels, unix, grace_s
+        self._lookups: set[asyncio.Task[None]] = set()
+
+    async def close(self) -> None:
+        for task in self._lookups:
+            task.cancel()
+        if self._lookups:
+            await asyncio.wait(self._lookups)
+
+    def status(self, task: Task) -> TaskStatus:
+        return status_of(task, now_us=int(self._unix() * 1e6))
+
+    def told(self, event: AnyEvent) -> None:
+        """Readers of the event's task learn of it."""
+        task_id = getattr(event, "task", None)
+        if task_id is None or self._channels.get(task_id) is None:
+            return
+        task = self._desk.state.task(task_id)
+        if task is not None and task.terminal is None:
+            self._channels.moved(self.status(task))
+        elif task is not None and event is task.terminal:
+            self._look_up(self._end(task))
+
+    def beat(self, queue: Callable[[], tuple[TaskStatus, ...]]) -> None:
+        """Time passed: positions and reasons to those who wait, and away with what nobody reads any more."""
+        now, tasks = self._desk.now, self._desk.state.tasks
+        for task in self._channels.abandoned(now, self._grace_s):
+            if task in tasks and tasks[task].submitted.urgency == "interactive":
+                self._desk.live.cancels.setdefault(task, "its last reader went away")
+        self._channels.forget(now, KEEP_CHANNEL_S, tasks.__contains__)
+        if waiting := self._channels.waiting():
+            shown = {status.task: status for status in queue()}
+            for task in waiting:
+                if task in shown:
+                    self._channels.moved(msgspec.structs.replace(shown[task], waited_s=None))
+
+    @asynccontextmanager
+    async def follow(self, task: str) -> AsyncIterator[AsyncIterator[Update]]:
+        """See ``RouterPort.follow``."""
+        found = self._desk.state.task(task)
+        channel, queue = self._channels.join(task)
+        if found is not None and found.terminal is not None and channel.end is None:
+            self._look_up(self._end(found))
+        elif found is not None and channel.status is None:
+            self._channels.moved(self.status(found))
+        elif found is None and channel.status is None and channel.end is None:
+            self._look_up(self._recall(task))
+        try:
+            yield self._channels.read(channel, queue)
+        finally:
+            self._channels.leave(channel, queue, self._desk.now)
+
+    async def _end(self, task: Task) -> None:
+        ended = task.terminal
+        answer = None
+        if isinstance(ended, TaskCompleted):
+            answer = await self._answer(task.submitted.task, past.answer_at(self._bus, ended))
+        self._channels.ended(self.status(task), answer, self._desk.now)
+
+    async def _recall(self, task: str) -> None:
+        """A reader of a task that this router has forgotten: its end is all there is to tell."""
+        status = await past.status(self._bus, task)
+        if status is not None and status.state in ENDED:
+            answer = await self._answer(task, past.answer(self._bus, task))
+            self._channels.ended(status, answer, self._desk.now)
+
+    async def _answer(self, task: str, ask: Coroutine[Any, Any, Answer | None]) -> Answer | None:
+        try:
+            return await ask
+        except HeadraceError as error:
+            log.warning("no answer", action="answer_missing", task=task, error=str(error))
+            return None
+
+    def _look_up(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(work)
+        self._lookups.add(task)
+        task.add_done_callback(self._looked_up)
+
+    def _looked_up(self, task: asyncio.Task[None]) -> None:
+        self._lookups.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            log.error("a reader could not be told", action="look_up_failed", error=repr(error))
