@@ -36,8 +36,8 @@ REFRESH_S = 0.25
 REPLAY_REFRESH_S = 10.0
 """The same while a replay runs, when every cell is touched by every batch."""
 PUBLISH_AT_ONCE = 500
-SNAPSHOT_REST = 20
-"""A snapshot rests 20 times as long as it took: at most 5 % of the time goes into copying, however large the file."""
+REST = 20
+"""Snapshots and recomputations rest 20 times as long as they took: each is at most 5 % of the time, however long the log."""
 AGAIN_S = 0.5
 AGAIN_MOST_S = 30.0
 
@@ -171,15 +171,16 @@ class Projector:
     async def _keep_cells(self, events: Feed) -> None:
         self._behind = not events.caught_up.is_set()
         loop = asyncio.get_running_loop()
-        refreshed_at = loop.time() - REPLAY_REFRESH_S
+        next_at = 0.0
         while True:
-            due = not self._behind or loop.time() - refreshed_at > REPLAY_REFRESH_S
-            if due and (self._unsent or self._store.stale):
-                refreshed_at = loop.time()
+            started = loop.time()
+            if started >= next_at and (self._unsent or self._store.stale):
                 try:
                     await self._publish_cells()
                 except BusError as error:
                     log.warning("cells not sent yet", action="cells_wait", error=str(error))
+                rest_s = REST * (loop.time() - started)
+                next_at = loop.time() + max(rest_s, REPLAY_REFRESH_S if self._behind else REFRESH_S)
             await asyncio.sleep(REFRESH_S)
 
     async def _publish_cells(self) -> None:
@@ -201,7 +202,7 @@ class Projector:
         while True:
             started = loop.time()
             await self._on_store(Store.snapshot)
-            await asyncio.sleep(max(self._snapshot_s, SNAPSHOT_REST * (loop.time() - started)))
+            await asyncio.sleep(max(self._snapshot_s, REST * (loop.time() - started)))
 
     async def _finish(self) -> None:
         """What is committed is published once more before leaving."""
