@@ -56,8 +56,8 @@ class Board:
         return row
 
     def ended(self, row: Row) -> None:
-        """In a pipe nothing can change in place: say it now."""
-        if not self._console.is_terminal:
+        """In a pipe nothing can change in place: say it now. A recording shows the table alone."""
+        if not self._console.is_terminal and not self._console.record:
             speed = numbers.known(row.rate, numbers.rate)
             told = f"{row.number:>2}. {row.machine or 'nobody'}: {row.domain}, {speed}, {row.state}"
             self._console.print(f"{told}: {one_line(row.prompt)}", markup=False, soft_wrap=True)

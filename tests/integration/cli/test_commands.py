@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import io
 import json
+import sys
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -199,3 +200,13 @@ async def test_a_prompt_that_does_not_fit_a_url_is_refused_by_preview_and_taken_
     long = "water " * 4000
     assert await shell.type("preview", long) == Exit.USAGE
     assert await shell.type("ask", long) == Exit.OK
+
+
+@pytest.mark.parametrize("service", ["router", "worker", "projector"])
+async def test_a_service_alone_reads_its_own_arguments(service: str) -> None:
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "services.cli", service, "--help"), stdout=asyncio.subprocess.PIPE
+    )
+    said, _ = await process.communicate()
+    assert process.returncode == 0
+    assert b"--server" in said

@@ -36,20 +36,32 @@ async def test_a_signal_cancels_the_work_whose_clean_up_runs_whole(number: signa
     assert steps == ["cleaned up"]
 
 
-async def test_a_second_signal_kills_what_the_clean_up_waits_for() -> None:
-    async def work() -> None:
-        child = await asyncio.create_subprocess_exec(sys.executable, "-c", "import time; time.sleep(600)")
-        try:
-            os.kill(os.getpid(), signal.SIGINT)
-            await asyncio.Event().wait()
-        finally:
-            os.kill(os.getpid(), signal.SIGINT)
-            await child.wait()
-            codes.append(child.returncode)
+STUBBORN = """
+import asyncio, sys
+from services.cli.interrupt import until_signal
 
-    codes: list[int | None] = []
-    assert await until_signal(work()) is None
-    assert codes == [-signal.SIGKILL]
+async def work():
+    child = await asyncio.create_subprocess_exec(sys.executable, "-c", "import time; time.sleep(600)")
+    try:
+        print("working", flush=True)
+        await asyncio.Event().wait()
+    finally:
+        print("cleaning up", flush=True)
+        print(await child.wait(), flush=True)
+
+asyncio.run(until_signal(work()))
+"""
+
+
+async def test_a_second_signal_kills_what_the_clean_up_waits_for() -> None:
+    process = await asyncio.create_subprocess_exec(sys.executable, "-c", STUBBORN, stdout=asyncio.subprocess.PIPE)
+    assert process.stdout is not None
+    assert await process.stdout.readline() == b"working\n"
+    process.send_signal(signal.SIGINT)
+    assert await process.stdout.readline() == b"cleaning up\n"
+    process.send_signal(signal.SIGINT)
+    assert await process.stdout.readline() == b"-9\n"
+    assert await process.wait() == 0
 
 
 async def test_an_error_is_raised_and_the_old_handlers_are_back() -> None:
