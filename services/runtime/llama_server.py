@@ -154,6 +154,7 @@ def serve(options: argparse.Namespace) -> None:
     params.verbosity = 0
     params.ui = params.fit_params = False
     params.embedding = options.embeddings
+    params.endpoint_metrics = True  # its own totals, to hold ours against
     server = xllamacpp.Server(params)
     _write_port(options.port_file, server.listening_address.rsplit(":", 1)[1])
     while True:

@@ -40,7 +40,7 @@ class Peers:
     def __init__(self, bus: Bus, worker: str, clock: Clock, on_reports: Callable[[], None]) -> None:
         self.statistics = Statistics()
         self._bus, self._worker, self._clock, self._on_reports = bus, worker, clock, on_reports
-        self._reports: dict[str, tuple[int, WorkerReported]] = {}
+        self._reports: dict[str, tuple[int, float, WorkerReported]] = {}
         self._loads: dict[str, tuple[float, WorkerLoad]] = {}
         self._feeds: list[Feed] = []
         self._listening: Listening | None = None
@@ -65,22 +65,23 @@ class Peers:
         """The claims on names in the log's order, our own of models that we still hold among them."""
         claims = [
             (model.name, model.digest)
-            for _, report in sorted(self._reports.values(), key=lambda entry: entry[0])
+            for _, _, report in sorted(self._reports.values(), key=lambda entry: entry[0])
             for model in report.models
             if report.worker != self._worker or model.digest in own_digests
         ]
         return Known.from_claims(claims)
 
     def holders(self) -> dict[str, list[Holder]]:
-        """By canonical model name, whoever else holds it and was heard lately."""
+        """By canonical model name, whoever else holds it and was heard lately. A report that was just read counts as heard:
+        its worker's next heartbeat may be 5 s away, and until then the slowest machine would pull like the fastest."""
         now = self._clock.monotonic()
         found: dict[str, list[Holder]] = {}
-        for worker, (_, report) in self._reports.items():
-            heard_at, load = self._loads.get(worker, (float("-inf"), None))
-            if worker == self._worker or now - heard_at > SILENT_S or load is None:
+        for worker, (_, read_at, report) in self._reports.items():
+            heard_at, load = self._loads.get(worker, (read_at, None))
+            if worker == self._worker or now - heard_at > SILENT_S:
                 continue
             for model in report.models:
-                resident = None if load.resident is None else model.name in load.resident
+                resident = model.name in load.resident if load and load.resident is not None else model.resident
                 found.setdefault(model.name, []).append(
                     Holder(worker=worker, model_bytes=model.bytes, resident=resident)
                 )
@@ -95,7 +96,7 @@ class Peers:
         if isinstance(event, WorkerLeft):
             self._reports.pop(event.worker, None)
         elif isinstance(event, WorkerReported):
-            self._reports[event.worker] = (message.seq, event)
+            self._reports[event.worker] = (message.seq, self._clock.monotonic(), event)
             if event.worker != self._worker:
                 self._on_reports()
 
