@@ -20,6 +20,7 @@ from nats.errors import Error as NatsError
 
 from schemas.errors import BusError
 from schemas.tokens import encode_token
+from services.runtime.answers import Answers, within
 from services.runtime.logs import logger
 
 log = logger("bus")
@@ -66,9 +67,7 @@ class Connection:
         self.generation = 0
         """Counts connections: what was armed under another generation is gone."""
         self._options = options
-        self._waiting: dict[str, tuple[asyncio.Future[Msg | None], str]] = {}
-        self._tokens = 0
-        self._inbox = ""
+        self._answers = Answers()
         self._connected = asyncio.Event()
         self._closing = False
         self._on_reconnect: list[Hook] = []
@@ -98,8 +97,8 @@ class Connection:
                 f"no connection to {public_url(url)} within {timeout_s:g} s: {reason}; "
                 "is nats-server running there? `headrace up` brings its own"
             ) from error
-        bus._inbox = bus.nc.new_inbox()
-        await bus.nc.subscribe(f"{bus._inbox}.*", cb=bus._answered, pending_bytes_limit=0)
+        bus._answers.inbox = bus.nc.new_inbox()
+        await bus.nc.subscribe(bus._answers.reply("*"), cb=bus._answers.arrived, pending_bytes_limit=0)
         bus._connected.set()
         return bus
 
@@ -128,9 +127,7 @@ class Connection:
         """Publishes still in flight raise BusError."""
         self._closing = True
         self._connected.set()  # wakes who waits for a reconnection; there will be none
-        for future, _ in self._waiting.values():
-            if not future.done():
-                future.set_exception(BusError(CLOSED))
+        self._answers.lost()
         await self.nc.close()
 
     @property
@@ -195,23 +192,12 @@ class Connection:
     async def fence(self, timeout_s: float = ANSWER_S) -> bool:
         """True when the server has handled all that was sent before, and all it sent us before has arrived. False when the
         connection was lost meanwhile."""
-        token = self._token()
-        future = self._expect(token, "fence")
+        token = self._answers.token()
+        answer = self._answers.expect(token, "fence")
         try:
-            if not await self.send(f"{self._inbox}.{token}", b""):
-                return False
-            return await _within(timeout_s, future) is not None
+            return await self.send(self._answers.reply(token), b"") and await within(timeout_s, answer) is not None
         finally:
-            self._waiting.pop(token, None)
-
-    def _token(self) -> str:
-        self._tokens += 1
-        return str(self._tokens)
-
-    def _expect(self, token: str, subject: str) -> asyncio.Future[Msg | None]:
-        future: asyncio.Future[Msg | None] = asyncio.get_running_loop().create_future()
-        self._waiting[token] = (future, subject)
-        return future
+            self._answers.forget(token)
 
     async def call(
         self, subject: str, data: bytes, headers: dict[str, str] | None, deadline_s: float, *, once: bool = False
@@ -220,15 +206,16 @@ class Connection:
         a server that is still recovering its streams also says). An answer to an earlier try is as good as one to the last."""
         loop = asyncio.get_running_loop()
         deadline = loop.time() + deadline_s
-        token = self._token()
+        token = self._answers.token()
+        reply = self._answers.reply(token)
         pause_s, reason = 0.02, "no connection"
         try:
             while (left_s := deadline - loop.time()) > 0 and not self._closing:
                 if not self.nc.is_connected and not await self.wait_connected(left_s):
                     continue
-                future = self._expect(token, subject)
-                await self.nc.publish(subject, data, reply=f"{self._inbox}.{token}", headers=headers and dict(headers))
-                message = await _within(left_s if once else min(ANSWER_S, left_s), future)
+                answer = self._answers.expect(token, subject)
+                await self.nc.publish(subject, data, reply=reply, headers=headers and dict(headers))
+                message = await within(left_s if once else min(ANSWER_S, left_s), answer)
                 if message is None:
                     reason = "no answer" if self.nc.is_connected else "the connection was lost"
                 elif not message.headers or message.headers.get("Status") != "503":
@@ -242,16 +229,10 @@ class Connection:
         except NatsError as error:
             raise BusError(f"{subject} ({len(data)} bytes): {error!r}; nothing was sent") from error
         finally:
-            self._waiting.pop(token, None)
+            self._answers.forget(token)
         if self._closing:
             reason = CLOSED
         raise BusError(f"{subject}: {reason} (tried for {deadline_s:g} s at {public_url(self.url)})")
-
-    async def _answered(self, message: Msg) -> None:
-        token = message.subject.rpartition(".")[2]
-        entry = self._waiting.get(token)
-        if entry is not None and not entry[0].done():
-            entry[0].set_result(message)
 
     # -- connection --------------------------------------------------------------------------------------------------------
 
@@ -261,9 +242,7 @@ class Connection:
         # nats-py would send what was not sent yet after reconnecting: old pulls, whose tasks nobody would take. Owners repeat.
         self.nc._pending.clear()
         self.nc._pending_data_size = 0
-        for future, _ in list(self._waiting.values()):
-            if not future.done():
-                future.set_result(None)
+        self._answers.lost()
         if self._closing:
             return
         log.warning("connection lost", action="bus_disconnected", url=public_url(self.url))
@@ -295,24 +274,8 @@ class Connection:
         """A denied publish is answered here and nowhere else: turn it into its caller's error."""
         text = str(error)
         if "permissions violation for publish to" in text:
-            for future, subject in list(self._waiting.values()):
-                if f'"{subject.lower()}"' in text and not future.done():
-                    future.set_exception(BusError(f"{subject}: this user may not publish there ({text})"))
+            self._answers.denied(text)
         log.debug("nats error", action="nats_error", error=text or repr(error))
-
-
-async def _within(timeout_s: float, future: asyncio.Future[Msg | None]) -> Msg | None:
-    """A timer on the future itself: ``asyncio.timeout`` and ``asyncio.wait`` cost as much as the publish."""
-    timer = asyncio.get_running_loop().call_later(timeout_s, _give_up, future)
-    try:
-        return await future
-    finally:
-        timer.cancel()
-
-
-def _give_up(future: asyncio.Future[Msg | None]) -> None:
-    if not future.done():
-        future.set_result(None)
 
 
 def public_url(url: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import signal
 
 import pytest
 
@@ -12,6 +13,7 @@ from services.runtime.feed import Feed
 from services.runtime.server import EmbeddedServer
 from services.runtime.stored import StoredMessage
 from support.eventually import eventually
+from support.natsd import freeze
 
 
 async def publish(bus: Bus, first: int, last: int, subject: str = "ev.task.started.w1") -> None:
@@ -184,3 +186,19 @@ async def test_a_position_of_another_log_is_refused(bus: Bus) -> None:
 async def test_a_missing_stream_is_named(bus: Bus) -> None:
     with pytest.raises(BusError, match=r"STREAM\.INFO\.NOWHERE"):
         await Feed(bus, "NOWHERE", Heard().one).start()
+
+
+async def test_a_frozen_server_is_waited_for_and_nothing_is_lost_or_repeated(natsd: EmbeddedServer, bus: Bus) -> None:
+    """Longer than the feed's patience with a silent server: it makes another consumer, and passes the old one's rest over."""
+    await publish(bus, 1, 100)
+    heard = Heard()
+    async with Feed(bus, "EVENTS", heard.one) as feed:
+        await feed.caught_up.wait()
+        await freeze(natsd.process)
+        publishing = asyncio.create_task(publish(bus, 101, 200))
+        await eventually(lambda: feed.resets, within_s=20)
+        assert natsd.process is not None
+        natsd.process.send_signal(signal.SIGCONT)
+        await publishing
+        await eventually(lambda: feed.position == 200, within_s=20)
+    assert heard.sequences == list(range(1, 201))
