@@ -54,6 +54,7 @@ class Projector:
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="store")
         self._behind = True
         self._unsent = True
+        self._refresh_took_s = 0.0
 
     async def run(self, life: Lifecycle) -> None:
         await self._on_store(Store.open)
@@ -171,22 +172,23 @@ class Projector:
     async def _keep_cells(self, events: Feed) -> None:
         self._behind = not events.caught_up.is_set()
         loop = asyncio.get_running_loop()
-        next_at = 0.0
+        ended = loop.time() - REPLAY_REFRESH_S
         while True:
-            started = loop.time()
-            if started >= next_at and (self._unsent or self._store.stale):
+            rest_s = max(REST * self._refresh_took_s, REPLAY_REFRESH_S if self._behind else REFRESH_S)
+            if loop.time() - ended >= rest_s and (self._unsent or self._store.stale):
                 try:
                     await self._publish_cells()
                 except BusError as error:
                     log.warning("cells not sent yet", action="cells_wait", error=str(error))
-                rest_s = REST * (loop.time() - started)
-                next_at = loop.time() + max(rest_s, REPLAY_REFRESH_S if self._behind else REFRESH_S)
+                ended = loop.time()
             await asyncio.sleep(REFRESH_S)
 
     async def _publish_cells(self) -> None:
         """Recompute what was touched and send it; sent again after a crash, which changes nothing."""
         self._unsent = True
+        started = asyncio.get_running_loop().time()
         await self._on_store(Store.refresh)
+        self._refresh_took_s = asyncio.get_running_loop().time() - started
         cells, position = await self._on_store(Store.unpublished)
         for start in range(0, len(cells), PUBLISH_AT_ONCE):
             await asyncio.gather(*(self._publish(cell) for cell in cells[start : start + PUBLISH_AT_ONCE]))
