@@ -64,6 +64,7 @@ def up(
     """Start everything on this machine: NATS, router, projector, and a worker for each model server found."""
     from services.cli import up as run
     from services.cli.interrupt import until_signal
+    from services.cli.picture import save_picture
 
     if demo and backend:
         raise CommandFailed("--demo brings its own servers", hint="leave out --demo or --backend", code=Exit.USAGE)
@@ -78,7 +79,7 @@ def up(
         return
     results = asyncio.run(until_signal(run.up_demo(data, port=port or 0, stay=stay, sync=when, around=around)))
     if record:
-        terminal.save_svg(str(record), title="headrace up --demo")
+        save_picture(terminal, record, title="headrace up --demo")
     if json and results is not None:
         emit_json(results)
     if results is None and not stay:
