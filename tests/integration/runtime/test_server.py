@@ -14,7 +14,7 @@ from schemas.errors import BusError, ServerError
 from services.runtime.bus import Bus
 from services.runtime.provision import provision
 from services.runtime.server import EmbeddedServer, find_binary
-from support.eventually import eventually, eventually_now
+from support.eventually import eventually
 from support.natsd import freeze
 
 PARENT = """
@@ -89,13 +89,15 @@ def test_without_a_binary_the_error_says_how_to_get_one(monkeypatch: pytest.Monk
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells a child that its parent has died")
-def test_the_server_dies_with_its_parent_and_its_directory_is_free(tmp_path: Path) -> None:
+async def test_the_server_dies_with_its_parent_and_the_next_one_waits_for_its_directory(tmp_path: Path) -> None:
     with subprocess.Popen([sys.executable, "-c", PARENT, str(tmp_path)], stdout=subprocess.PIPE) as parent:
         assert parent.stdout is not None
         pid = int(parent.stdout.readline())
         assert is_alive(pid)
         parent.kill()
-    eventually_now(lambda: not is_alive(pid))
+        parent.wait()
+    async with EmbeddedServer(tmp_path, sync="10s"):
+        assert not is_alive(pid)
 
 
 async def test_it_runs_alone_as_a_command(tmp_path: Path) -> None:
