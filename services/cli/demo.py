@@ -67,13 +67,13 @@ class Demo:
 
     async def _ask_all(self) -> None:
         """First one prompt to each machine, because nothing is known of a machine that was never asked."""
-        measure, alone, at_once = ([prompt for prompt in PROMPTS if prompt.way == way] for way in WAYS)
+        measure, at_once, alone = ([prompt for prompt in PROMPTS if prompt.way == way] for way in WAYS)
         await together(*(self._ask(prompt, machine) for prompt, machine in zip(measure, self._machines, strict=True)))
         await self._measured()
+        await together(*(self._ask(prompt) for prompt in at_once))
         for prompt in alone:
             await self._all_free()
             await self._ask(prompt)
-        await together(*(self._ask(prompt) for prompt in at_once))
 
     async def _all_free(self) -> None:
         """As somebody who reads the answer before asking again would find the fleet."""

@@ -10,12 +10,13 @@ from typing import Literal, NamedTuple
 MAX_TOKENS = 28
 """Long enough to measure a decode rate, short enough that the slow machine answers in about two seconds."""
 
-Way = Literal["measure", "one by one", "all at once"]
-WAYS: tuple[Way, ...] = ("measure", "one by one", "all at once")
+Way = Literal["measure", "all at once", "one by one"]
+WAYS: tuple[Way, ...] = ("measure", "all at once", "one by one")
+"""In this order: a machine pulls with a priority that rests on measurements, and renews it every five seconds."""
 
 
 class DemoPrompt(NamedTuple):
-    """``way``: to one named machine so that it is measured, alone, or together with the others of its kind."""
+    """``way``: to one named machine so that it is measured, together with the others of its kind, or alone."""
 
     way: Way
     text: str
@@ -24,6 +25,12 @@ class DemoPrompt(NamedTuple):
 PROMPTS = (
     DemoPrompt("measure", "What is the capital of Japan?"),
     DemoPrompt("measure", "日本で一番高い山は何ですか。"),
+    DemoPrompt("all at once", "Pythonでファイルを読み込むコードを書いてください。"),
+    DemoPrompt("all at once", "12 × 12 を計算してください。"),
+    DemoPrompt("all at once", "Translate into Japanese: Good morning, how are you?"),
+    DemoPrompt("all at once", "次の文章を一文で要約してください: 水車は川の水で回り、石臼を動かして小麦を粉にします。"),
+    DemoPrompt("all at once", "Why is the sky blue?"),
+    DemoPrompt("all at once", "Write a short poem about a river."),
     DemoPrompt("one by one", "Write a Python function that reverses a list."),
     DemoPrompt("one by one", "Solve the equation 3x + 5 = 20."),
     DemoPrompt("one by one", "次の文を英語に翻訳してください: 猫が好きです。"),
@@ -31,10 +38,4 @@ PROMPTS = (
         "one by one",
         "Summarise in one sentence: Water turns a wheel, the wheel turns a stone, the stone grinds the corn.",
     ),
-    DemoPrompt("all at once", "Pythonでファイルを読み込むコードを書いてください。"),
-    DemoPrompt("all at once", "12 × 12 を計算してください。"),
-    DemoPrompt("all at once", "Translate into Japanese: Good morning, how are you?"),
-    DemoPrompt("all at once", "次の文章を一文で要約してください: 水車は川の水で回り、石臼を動かして小麦を粉にします。"),
-    DemoPrompt("all at once", "Why is the sky blue?"),
-    DemoPrompt("all at once", "Write a short poem about a river."),
 )
