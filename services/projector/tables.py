@@ -266,7 +266,7 @@ SELECT model, domain, worker, digest, model_bytes,
     total_n, total_wx / 1e6 / nullif(total_w, 0) AS total_s, total_p50 / 1e6 AS total_s_p50, total_p95 / 1e6 AS total_s_p95,
     output_n, output_wx * 1.0 / nullif(output_w, 0) AS output_tokens,
     ok_n, fail_n, last_seq, make_timestamp(speed_at_us) AS last_at
-FROM cells WHERE worker IS NOT NULL""",
+FROM cells WHERE speed_at_us IS NOT NULL OR fail_n > 0""",
     "quality": """
 SELECT model, domain, worker, digest, quality_n AS n, quality_wx / 1e6 / nullif(quality_w, 0) AS quality,
     quality_p50 / 1e6 AS quality_p50, quality_w / 1e6 / 1073741824 AS n_effective, last_seq,
