@@ -49,7 +49,7 @@ e2e-nats: $(VENV)/.dev ## the real `nats` CLI takes nats/*.json unchanged (needs
 	$(PYTEST) -m e2e tests/e2e/test_nats_cli.py $(ARGS)
 
 e2e-ollama: $(VENV)/.dev ## two real Ollama servers as the two machines (needs Go, 6 min once)
-	$(PYTEST) -m e2e tests/e2e/test_ollama.py $(ARGS)
+	$(PYTEST) -m e2e tests/e2e/test_ollama.py tests/contract/test_backends.py $(ARGS)
 
 e2e-compose: $(VENV)/.dev ## Dockerfile and compose.yaml on a real daemon (needs root; builds compose where missing)
 	$(PYTEST) -m e2e tests/e2e/test_compose.py $(ARGS)

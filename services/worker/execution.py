@@ -26,6 +26,7 @@ from services.worker import attempts as machine
 from services.worker.attempts import Attempts, Command, Key, cancelled_failure, failure
 from services.worker.completion import Context, described, failed
 from services.worker.inventory import Inventory
+from services.worker.rest import Rest
 from services.worker.rounds import Rounds
 from services.worker.runs import Runs
 from services.worker.telemetry.sample import Telemetry
@@ -41,7 +42,8 @@ Spawn = Callable[[Coroutine[Any, Any, None]], "asyncio.Task[None]"]
 
 
 class Execution:
-    """One per worker process. ``spawn`` starts a task whose error ends the worker; ``look`` refreshes the inventory."""
+    """One per worker process. ``spawn`` starts a task whose error ends the worker, ``look`` refreshes the inventory,
+    ``rest`` takes no work for some seconds."""
 
     def __init__(
         self,
@@ -55,6 +57,7 @@ class Execution:
         spawn: Spawn,
         send_credit: Callable[[], None],
         look: Callable[[], Coroutine[Any, Any, None]],
+        rest: Callable[[float, str], None],
     ) -> None:
         self.attempts = attempts
         self.rounds: Rounds | None = None
@@ -63,6 +66,7 @@ class Execution:
         self._bus, self._inventory, self._telemetry, self._clock = bus, inventory, telemetry, clock
         self._runs = runs
         self._spawn, self._send_credit, self._look = spawn, send_credit, look
+        self._take_rest, self._rest = rest, Rest()
         self.empty = asyncio.Event()
         """Set while no attempt is in hand."""
         self.empty.set()
@@ -230,6 +234,7 @@ class Execution:
             await self._finish_failed(key, error, began)
         else:
             end, answer = run.result()
+            self._rest.succeeded()
             log.info(
                 "task completed", action="task_completed", task=key[0], attempt=key[1], model=end.model,
                 outcome=end.outcome, tokens=end.tokens.output, seconds=end.times.total_s,
@@ -254,6 +259,8 @@ class Execution:
         log.warning("attempt failed", action="attempt_failed", task=key[0], attempt=key[1], error=str(error))
         if error.failure in SICK:
             await self._look()
+        if (seconds := self._rest.after(error.failure)) > 0.0:
+            self._take_rest(seconds, error.failure)
         self.execute(self.attempts.failed(key, event))
 
     def _failed_event(self, key: Key, error: BackendError, began: float) -> AttemptFailed:

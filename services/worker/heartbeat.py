@@ -32,6 +32,8 @@ class Promise(msgspec.Struct, frozen=True, kw_only=True):
     running: tuple[RunningAttempt, ...]
     armed: dict[str, int]
     draining: bool
+    reasons: tuple[str, ...] = ()
+    """Why no work is taken now; empty while it is."""
 
 
 class Heart:
@@ -95,6 +97,8 @@ class Heart:
         resident = self._inventory.resident()
         if resident is None:
             unreadable["resident"] = self._inventory.reason or "the backend does not say"
+        if reasons := self._promise().reasons:
+            unreadable["credit.free"] = "takes no work: " + ", ".join(reasons)
         self._beats += 1
         return WorkerLoad(
             id=new_id(), at=self._clock.unix(), by=self._worker, worker=self._worker, boot=self._boot, seq=self._beats,

@@ -85,7 +85,7 @@ class WorkerService:
         self._execution = Execution(
             self._attempts, bus, self._inventory, self._telemetry, self._clock,
             Runs(self._attempts, bus, self._inventory, self._clock, limits),
-            spawn=self._spawn, send_credit=self._heart.want_credit, look=self._look,
+            spawn=self._spawn, send_credit=self._heart.want_credit, look=self._look, rest=self._take_rest,
         )  # fmt: skip
         self._rounds = self._execution.rounds = Rounds(
             bus, self._taker, self._groups,
@@ -94,6 +94,7 @@ class WorkerService:
         self._confirmed: frozenset[str] = frozenset()
         self._holds: set[str] = {"start"}
         self._reported: tuple[Any, ...] | None = None
+        self._resting: asyncio.TimerHandle | None = None
         self._look_now = asyncio.Event()
         self._tasks: set[asyncio.Task[None]] = set()
         self._broken: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -168,6 +169,19 @@ class WorkerService:
             self._holds.discard(reason)
         self._apply()
 
+    def _take_rest(self, seconds: float, failure: str) -> None:
+        log.warning("the backend rests", action="backend_rests", seconds=seconds, failure=failure)
+        if self._resting is not None:
+            self._resting.cancel()
+        self._hold(f"rest after {failure}", held=True)
+
+        def rested() -> None:
+            self._resting = None
+            self._holds = {reason for reason in self._holds if not reason.startswith("rest ")}
+            self._apply()
+
+        self._resting = asyncio.get_running_loop().call_later(seconds, rested)
+
     def _apply(self) -> None:
         wants = bool(self._confirmed) and not self._holds
         if wants and not self._attempts.accepting:
@@ -188,6 +202,7 @@ class WorkerService:
             running=self._execution.running(),
             armed=self._rounds.armed(),
             draining="drain" in self._holds,
+            reasons=tuple(sorted(self._holds)),
         )
 
     # -- what it holds -----------------------------------------------------------------------------------------------------
@@ -277,6 +292,8 @@ class WorkerService:
             self._broken.set_exception(error)
 
     async def _cancel_tasks(self) -> None:
+        if self._resting is not None:
+            self._resting.cancel()
         for task in list(self._tasks):
             task.cancel()
         if self._tasks:

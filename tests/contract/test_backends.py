@@ -1,12 +1,10 @@
 """One suite for every Backend: whatever is behind the port, the worker may rely on this.
 
-Real llama.cpp always, stand-ins of Ollama's and vLLM's wire, and a real Ollama where ``HEADRACE_OLLAMA_URL`` names one
-(`make e2e-ollama` does).
+Real llama.cpp always, stand-ins of Ollama's and vLLM's wire, and a real Ollama in ``make e2e-ollama``.
 """
 
 from __future__ import annotations
 
-import os
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from dataclasses import dataclass
@@ -19,10 +17,12 @@ from schemas.work import Body
 from services.worker.backends.detect import detect
 from services.worker.backends.port import Backend, BackendRequest, Chunk, Finish
 from support.backends import Stub, lm_studio_stand_in, ollama_stand_in, vllm_stand_in
+from support.docker import Unavailable
 from support.llama import MODEL, llama
+from support.ollama import MODEL as OLLAMA_MODEL
+from support.ollama import ollama
 
-REAL_OLLAMA = os.environ.get("HEADRACE_OLLAMA_URL", "")
-REAL = ["llama.cpp", *(["real ollama"] if REAL_OLLAMA else [])]
+REAL = ["llama.cpp", pytest.param("real ollama", marks=pytest.mark.e2e)]
 STAND_INS = ["vllm", "ollama"]
 
 
@@ -63,7 +63,11 @@ async def serving(kind: str) -> AsyncIterator[Served]:
         if kind == "llama.cpp":
             url, model = (await stack.enter_async_context(llama())).url, MODEL
         elif kind == "real ollama":
-            url, model, kind = REAL_OLLAMA, os.environ.get("HEADRACE_OLLAMA_MODEL", "smollm2:latest"), "ollama"
+            try:
+                url = stack.enter_context(ollama()).url
+            except Unavailable as reason:
+                pytest.skip(str(reason))
+            model, kind = OLLAMA_MODEL, "ollama"
         else:
             stub = await stack.enter_async_context(ollama_stand_in() if kind == "ollama" else vllm_stand_in())
             url, model = stub.url, "m:latest" if kind == "ollama" else "org/m"
@@ -73,7 +77,7 @@ async def serving(kind: str) -> AsyncIterator[Served]:
 
 
 def ask(model: str, text: str = "What is the capital of Japan?", *, max_tokens: int = 6) -> BackendRequest:
-    body = Body(messages=({"role": "user", "content": text},), extra={"num_thread": 1} if REAL_OLLAMA else {})
+    body = Body(messages=({"role": "user", "content": text},))
     return BackendRequest(model=model, body=body, options=Options(max_tokens=max_tokens, temperature=0.0, seed=1))
 
 

@@ -162,8 +162,12 @@ async def test_case_31_a_stalled_stream_fails_while_the_backend_stays_up(
         await bench.release("t1", MODEL)
         failure = await bench.until_said(AttemptFailed, "t1")
         assert (failure.failure, failure.retryable, failure.phase, failure.model) == ("stall", True, "decode", MODEL)
-        await bench.ready()
-        assert bench.loads[-1].backend_up is True
+        await bench.ready(free=0)
+        resting = await eventually(
+            lambda: next((load for load in bench.loads if load.unreadable.get("credit.free")), None)
+        )
+        assert (resting.backend_up, resting.unreadable["credit.free"]) == (True, "takes no work: rest after stall")
+        await bench.ready()  # it rests for 5 s, so that the next attempt is made elsewhere
 
 
 async def test_case_32_an_answer_that_is_all_thinking_is_empty(ready: Bench, stub: Stub) -> None:
