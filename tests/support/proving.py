@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import time
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from pathlib import Path
@@ -232,3 +233,9 @@ async def measured(proof: Proof, tasks: int) -> bool:
     """Whether the router's statistics hold so many executions."""
     rows = (await proof.http.get("/stats")).json()["rows"]
     return bool(sum(row["ok_n"] + row["fail_n"] for row in rows) >= tasks)
+
+
+async def passed(seconds: float) -> None:
+    """Returns after this long: for proofs in which the time itself is the point."""
+    until = time.monotonic() + seconds
+    await eventually(lambda: time.monotonic() >= until, within_s=2 * seconds)
