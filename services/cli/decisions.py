@@ -27,7 +27,7 @@ DETAILS = ("model", "worker", "attempt", "failure", "reason", "outcome", "detail
 def candidates(rows: list[Json], names: dict[str, str] | None = None) -> RenderableType:
     """The candidates of a decision, best first. A number without own samples is marked as borrowed."""
     table = grid(
-        *("", "model", "machine", "cost>", "predicted>", "wait>", "load>", "prefill>", "decode>"),
+        *("", "model", "machine", "cost>", "total>", "wait>", "load>", "prefill>", "decode>"),
         *("decode|tok/s>", "quality>", "others|use>"),
     )
     for index, row in enumerate(rows):

@@ -22,6 +22,8 @@ def seconds(value: float) -> str:
     """0.0042 -> "4.2 ms", 1.3 -> "1.30 s", 95 -> "1 min 35 s", 7400 -> "2 h 3 min", 200000 -> "2 d 7 h"."""
     if value < 0:
         return f"-{seconds(-value)}"
+    if value == 0:
+        return "0 s"
     if value < 0.1:
         return f"{plain(value * 1000)} ms"
     if value < 60:

@@ -28,6 +28,7 @@ from services.cli.stack import Stack
 from services.cli.supervision import Say
 from services.runtime.server import Sync
 
+STOPPING = "stopping: workers finish what they have; a second Ctrl-C stops at once"
 LOOK_AGAIN_S = 10.0
 """How soon a model server that was started later gets its worker."""
 
@@ -54,7 +55,7 @@ async def up(data: Path, *, backends: Sequence[str], port: int, sync: Sync, arou
             try:
                 await _join_later_ones(stack, known)
             finally:
-                around.say("stopping: workers finish what they have; a second Ctrl-C stops at once")
+                around.say(STOPPING)
     finally:
         around.say("stopped, nothing is left running")
 
@@ -67,10 +68,14 @@ async def up_demo(data: Path | None, *, port: int, stay: bool, sync: Sync, aroun
         with _folder(data) as folder:
             async with DemoFleet(folder, sync=sync, router_port=port, config=around.config, say=around.say) as fleet:
                 around.say(f"all parts ready after {time.monotonic() - started:.1f} s")
-                results = await demo.run(fleet, around.console)
-                if stay:
-                    around.console.print(welcome(fleet.router_url, time.monotonic() - started, True))
-                    await asyncio.Event().wait()
+                try:
+                    results = await demo.run(fleet, around.console)
+                    if stay:
+                        around.console.print(welcome(fleet.router_url, time.monotonic() - started, True))
+                        await asyncio.Event().wait()
+                except asyncio.CancelledError:
+                    around.say(STOPPING)
+                    raise
     finally:
         around.say(f"stopped after {time.monotonic() - started:.1f} s, nothing is left running")
     return results

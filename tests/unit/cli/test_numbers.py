@@ -11,7 +11,7 @@ from services.cli import numbers
     ("value", "words"),
     [
         (0.0042, "4.20 ms"),
-        (0.0, "0.00 ms"),
+        (0.0, "0 s"),
         (1.3, "1.30 s"),
         (12.34, "12.3 s"),
         (95, "1 min 35 s"),
