@@ -64,7 +64,9 @@ def hellos(turn: Turn, held: Held) -> Iterator[Action]:
         credit, record = heard.credit, turn.state.workers.get(worker)
         if credit is None or credit.draining or now - heard.heard_at > FRESH_S:
             continue
-        unreported = record is None or record.left or record.report.boot != heard.boot
+        if record is not None and record.left and record.report.boot == heard.boot:
+            continue  # it said goodbye
+        unreported = record is None or record.report.boot != heard.boot
         models = served(record.report) if record is not None else ()
         wanted = [group_durable(info.capability, info.name) for info in models] + [lane_durable(worker)]
         armable = tuple(durable for durable in wanted if live.confirmed.get(durable))

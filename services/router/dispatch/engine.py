@@ -94,12 +94,12 @@ def _end(turn: Turn, task_id: str, task: Task) -> TaskCancelled | TaskDead | Tas
     if last.failure in FINAL or (last.started and not task.retryable):
         return TaskFailed(
             **turn.envelope(cause), task=task_id, failure=last.failure or "protocol", attempts=len(failures),
-            detail=f"{last.worker} said {last.failure}, which another machine would say too",
+            detail=last.detail or f"{last.worker} said {last.failure}, which another machine would say too",
         )  # fmt: skip
     if len(failures) >= MAX_STARTED:
         return TaskDead(
             **turn.envelope(cause), task=task_id, attempts=len(failures), failures=failures,
-            detail=f"gave up after {len(failures)} started attempts",
+            detail=f"gave up after {len(failures)} started attempts; the last one: {last.detail or last.failure}",
         )  # fmt: skip
     if last.failure == "refused" or (last.started and last.failure not in ("lost", "fenced")):
         pause = BACKOFF_S[min(max(len(failures), 1), len(BACKOFF_S)) - 1]

@@ -61,6 +61,7 @@ class Attempt(msgspec.Struct, kw_only=True):
     started_us: int | None = None
     started_seq: int = 0
     failure: FailureClass | None = None
+    detail: str = ""
     tokens: int = 0
     ended: bool = False
 
@@ -228,7 +229,8 @@ class RouterState(msgspec.Struct, kw_only=True):
         task = self.tasks.get(event.task)
         if task is not None and event.attempt in task.attempts and not task.attempts[event.attempt].ended:
             task.retryable = event.retryable or event.failure == "fenced"
-            task.attempts[event.attempt].tokens = event.tokens
+            failed = task.attempts[event.attempt]
+            failed.tokens, failed.detail = event.tokens, event.detail
         self._end_attempt(event.task, event.attempt, event.failure)
 
     def _end_attempt(self, task_id: str, n: int, failure: FailureClass | None) -> None:
@@ -240,7 +242,7 @@ class RouterState(msgspec.Struct, kw_only=True):
         self._retire(task_id)
 
     def _terminal(self, event: Terminal, seq: int) -> None:
-        task = self.tasks.get(event.task)
+        task = self.task(event.task)
         if task is None:
             return
         if task.terminal is not None:
