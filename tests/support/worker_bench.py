@@ -28,6 +28,7 @@ from schemas.subjects import (
 )
 from schemas.work import Body, Control, TokenChunk, WorkItem, decode_wire, encode_wire
 from services.runtime.bus import Bus
+from services.runtime.clock import Clock
 from services.runtime.lifecycle import Lifecycle
 from services.runtime.provision import ensure_consumer
 from services.runtime.settings import Worker as WorkerSettings
@@ -141,7 +142,13 @@ class Bench:
 
 @asynccontextmanager
 async def running_worker(
-    natsd_url: str, backend_url: str, *, worker: str = WORKER, models: dict[str, Any] | None = None, **settings: Any
+    natsd_url: str,
+    backend_url: str,
+    *,
+    worker: str = WORKER,
+    models: dict[str, Any] | None = None,
+    clock: Clock | None = None,
+    **settings: Any,
 ) -> AsyncIterator[tuple[WorkerService, Lifecycle]]:
     """A worker in this process on a connection of its own; drained at the end."""
     async with AsyncExitStack() as stack:
@@ -149,7 +156,7 @@ async def running_worker(
         bus = await stack.enter_async_context(await Bus.connect(natsd_url, name=worker))
         backend: Backend = await detect(backend_url)
         stack.push_async_callback(backend.aclose)
-        service = WorkerService(bus, backend, await backend.identify(), worker, own, models or {})
+        service = WorkerService(bus, backend, await backend.identify(), worker, own, models or {}, clock=clock)
         life = Lifecycle()
         task = asyncio.create_task(service.run(life))
         try:
