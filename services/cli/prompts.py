@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Literal, NamedTuple
 
-MAX_TOKENS = 28
+MAX_TOKENS = 24
 """Long enough to measure a decode rate, short enough that the slow machine answers in about two seconds."""
 
 Way = Literal["measure", "all at once", "one by one"]
