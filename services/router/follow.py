@@ -10,6 +10,8 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
 
+import msgspec
+
 from schemas.work import Answer, TokenChunk
 from services.router.port import EndUpdate, RestartUpdate, StatusUpdate, TaskStatus, TokenUpdate, Update
 
@@ -45,13 +47,14 @@ class Channels:
     def get(self, task: str) -> Channel | None:
         return self._channels.get(task)
 
-    def token(self, chunk: TokenChunk) -> None:
-        """A piece of an answer arrived."""
+    def token(self, chunk: TokenChunk, worker: str) -> None:
+        """A piece of an answer arrived from ``worker``."""
         channel = self._channels.get(chunk.task)
         if channel is None or channel.end is not None or chunk.attempt < channel.attempt:
             return
         if chunk.attempt > channel.attempt:
             self._restart(channel, chunk.attempt)
+        self._started(channel, chunk.attempt, worker)
         if chunk.index < len(channel.tokens):
             return
         if channel.broken or chunk.index > len(channel.tokens):
@@ -142,6 +145,15 @@ class Channels:
     def leave(self, channel: Channel, queue: asyncio.Queue[Update], now: float) -> None:
         channel.readers.discard(queue)
         channel.last_reader_left = now
+
+    def _started(self, channel: Channel, attempt: int, worker: str) -> None:
+        """Who sends tokens has started, although its fact, which takes the way through the store, may come later."""
+        status = channel.status
+        if status is None or status.state not in ("waiting", "released"):
+            return
+        if attempt > status.attempt or (attempt == status.attempt and status.state == "released"):
+            changes = {"state": "running", "attempt": attempt, "worker": worker, "position": None, "reason": None}
+            self.moved(msgspec.structs.replace(status, **changes))
 
     def _restart(self, channel: Channel, attempt: int, reason: str = "the machine that was answering was lost") -> None:
         if channel.tokens:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from functools import lru_cache
 
 import msgspec
 from nats.aio.msg import Msg
@@ -19,6 +20,7 @@ from schemas.events import AnyEvent, Credit, WorkerLoad
 from schemas.exchange import origin
 from schemas.streams import ADVISORIES
 from schemas.subjects import CREDITS_ALL, HEARTBEATS_ALL, ROUTER_CANCEL, STATS_BUCKET, parse_item_subject
+from schemas.tokens import decode_token
 from schemas.work import CancelTask, TokenChunk, decode_wire
 from services.router.desk import Desk
 from services.router.follow import Channels
@@ -28,6 +30,9 @@ from services.runtime.logs import logger
 from services.runtime.stored import StoredMessage
 
 log = logger("router")
+
+_named = lru_cache(maxsize=4096)(decode_token)
+"""A worker's id by its token: asked for with each piece of an answer."""
 
 
 class Hearing:
@@ -125,7 +130,7 @@ class Hearing:
     def _on_token(self, message: Msg) -> None:
         chunk = decode_wire(message.data, TokenChunk)
         self._desk.live.hear_token((chunk.task, chunk.attempt), self._desk.now)
-        self._channels.token(chunk)
+        self._channels.token(chunk, _named(message.subject.split(".", 2)[1]))
 
     def _on_cancel(self, message: Msg) -> None:
         """A reader at some router wants its task cancelled."""
