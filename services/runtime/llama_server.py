@@ -154,6 +154,9 @@ def serve(options: argparse.Namespace) -> None:
     params.verbosity = 0
     params.ui = params.fit_params = False
     params.embedding = options.embeddings
+    if options.embeddings:
+        params.pooling_type = xllamacpp.llama_pooling_type.LLAMA_POOLING_TYPE_MEAN
+        params.n_batch = params.n_ubatch = options.context  # a text must fit into one batch
     params.endpoint_metrics = True  # its own totals, to hold ours against
     server = xllamacpp.Server(params)
     _write_port(options.port_file, server.listening_address.rsplit(":", 1)[1])

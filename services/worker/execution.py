@@ -183,6 +183,13 @@ class Execution:
         answer, item = command.answer, self._contexts[command.key].item
         subject = answer_subject(item.client, item.task, item.attempt)
         data, msg_id = encode_wire(answer), f"{item_id(*command.key)}.out"
+        if len(data) > self._bus.nc.max_payload:
+            detail = (
+                f"the answer has {len(data)} bytes, the NATS server takes {self._bus.nc.max_payload}: raise max_payload"
+            )
+            error = BackendError("protocol", detail, retryable=False)
+            self.execute(self.attempts.failed(command.key, self._failed_event(command.key, error)))
+            return
         await self._until_stored(lambda: self._bus.publish_stored(subject, data, msg_id))
         self.execute(self.attempts.stored(command.key))
 
@@ -216,12 +223,11 @@ class Execution:
 
     async def _run(self, key: Key) -> None:
         """The backend's part, in a task of its own that ``Stop`` cancels; this one always reports how it ended."""
-        began = self._clock.monotonic()
         if not self.attempts.wants_run(key):
-            self._finish_cancelled(key, began)
+            self._finish_cancelled(key)
             return
         run = self._running[key] = asyncio.create_task(self._runs.make(self._contexts[key]), name=f"run {key[0]}")
-        self._telemetry.others.ours(len(self._running), began)
+        self._telemetry.others.ours(len(self._running), self._clock.monotonic())
         try:
             await asyncio.wait([run])
         finally:
@@ -229,9 +235,9 @@ class Execution:
             del self._running[key]
             self._telemetry.others.ours(len(self._running), self._clock.monotonic())
         if run.cancelled():
-            self._finish_cancelled(key, began)
+            self._finish_cancelled(key)
         elif error := run.exception():
-            await self._finish_failed(key, error, began)
+            await self._finish_failed(key, error)
         else:
             end, answer = run.result()
             self._rest.succeeded()
@@ -241,21 +247,21 @@ class Execution:
             )  # fmt: skip
             self.execute(self.attempts.completed(key, end, answer))
 
-    def _finish_cancelled(self, key: Key, began: float) -> None:
+    def _finish_cancelled(self, key: Key) -> None:
         hand = self.attempts.hands[key]
         if self.stopping and not hand.cancelled:
             error = BackendError("disconnect", "the worker was stopped before the answer was whole")
-            self.execute(self.attempts.failed(key, self._failed_event(key, error, began)))
+            self.execute(self.attempts.failed(key, self._failed_event(key, error)))
             return
         log.info("run cancelled", action="run_cancelled", task=key[0], attempt=key[1])
         event = cancelled_failure(hand.item, self._stamp(key), hand.tokens)
         self.execute(self.attempts.failed(key, self._describe(event, hand.phase)))
 
-    async def _finish_failed(self, key: Key, error: BaseException, began: float) -> None:
+    async def _finish_failed(self, key: Key, error: BaseException) -> None:
         if not isinstance(error, BackendError):
             log.error("a run failed in our own code", action="run_failed", exc_info=error)
             error = BackendError("protocol", f"{type(error).__name__}: {error}")
-        event = self._failed_event(key, error, began)
+        event = self._failed_event(key, error)
         log.warning("attempt failed", action="attempt_failed", task=key[0], attempt=key[1], error=str(error))
         if error.failure in SICK:
             await self._look()
@@ -263,9 +269,9 @@ class Execution:
             self._take_rest(seconds, error.failure)
         self.execute(self.attempts.failed(key, event))
 
-    def _failed_event(self, key: Key, error: BackendError, began: float) -> AttemptFailed:
+    def _failed_event(self, key: Key, error: BackendError) -> AttemptFailed:
         hand = self.attempts.hands[key]
-        elapsed_s = round(self._clock.monotonic() - began, 6)
+        elapsed_s = round(self._clock.monotonic() - self._claimed_at[key], 6)
         return failed(
             self._contexts[key], self._stamp(key), error, tokens=hand.tokens, phase=hand.phase, elapsed_s=elapsed_s
         )

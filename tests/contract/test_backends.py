@@ -174,6 +174,17 @@ async def test_texts_become_vectors_in_their_order(stand_in: Served) -> None:
     assert finish.vectors == ((4.0, 1.0), (7.0, 1.0))
 
 
+async def test_a_real_embedder_is_recognised_and_embeds() -> None:
+    async with llama(alias="smollm2-embed", embeddings=True) as server:
+        backend = await detect(server.url)
+        (model,) = await backend.inventory()
+        finish = await backend.embed(BackendRequest(model=model.name, body=Body(inputs=("a cat", "a dog", "a stone"))))
+        await backend.aclose()
+    assert model.capabilities == ("embedding",)
+    assert [len(vector) for vector in finish.vectors] == [576] * 3
+    assert finish.tokens.prompt
+
+
 async def test_ollama_offers_no_cloud_model_and_joins_names_of_one_digest() -> None:
     async with ollama_stand_in() as stub:
         backend = await detect(stub.url)

@@ -15,10 +15,10 @@ MODEL = "smollm2:135m"
 
 @asynccontextmanager
 async def llama(
-    *, alias: str = MODEL, slots: int = 1, duty: float = 1.0, context: int = 2048
+    *, alias: str = MODEL, slots: int = 1, duty: float = 1.0, context: int = 2048, embeddings: bool = False
 ) -> AsyncIterator[LlamaServer]:
     """One server, stopped at the end; the test is skipped where the wheels are missing."""
-    server = LlamaServer(alias=alias, slots=slots, duty=duty, context=context)
+    server = LlamaServer(alias=alias, slots=slots, duty=duty, context=context, embeddings=embeddings)
     try:
         await server.start()
     except ServerError as error:

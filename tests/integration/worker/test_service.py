@@ -8,7 +8,7 @@ import pytest
 
 from schemas.events import AttemptFailed, TaskCompleted, TaskFailed, TaskStarted, WorkerLeft, WorkerReported
 from schemas.subjects import answer_subject, group_durable, lane_durable, start_id
-from schemas.work import Answer, Control, decode_wire
+from schemas.work import Answer, Body, Control, decode_wire
 from services.runtime.bus import Bus
 from services.runtime.server import EmbeddedServer
 from services.runtime.settings import Timeouts
@@ -206,6 +206,26 @@ async def test_a_body_that_is_gone_is_the_requests_fault(ready: Bench) -> None:
     failure = await ready.until_said(AttemptFailed, "t1")
     assert (failure.failure, failure.retryable) == ("rejected", False)
     assert "gone" in failure.detail
+
+
+async def test_texts_are_embedded_and_their_vectors_stored(ready: Bench) -> None:
+    await ready.release("t1", MODEL, kind="embedding", body=Body(inputs=("four", "seventy")))
+    end = await ready.until_said(TaskCompleted, "t1")
+    assert (end.outcome, end.times.first_token_s, end.prompt_chars) == ("ok", None, 11)
+    stored = await ready.bus.last_for("TASKS", answer_subject(CLIENT, "t1", 1))
+    assert stored is not None
+    assert decode_wire(stored.data, Answer).vectors == ((4.0, 1.0), (7.0, 1.0))
+
+
+async def test_a_cancel_that_overtakes_the_run_is_kept(ready: Bench, stub: Stub) -> None:
+    """Before the item: nothing to cancel yet. After the claim, before a token: the stream is closed, or never opened."""
+    stub.scripts.append(Script([Hang()]))
+    await ready.tell(Control(command="cancel", task="t1", attempt=1))
+    await ready.release("t1", MODEL)
+    await ready.until_said(TaskStarted, "t1")
+    await ready.tell(Control(command="cancel", task="t1", attempt=1))
+    assert (await ready.until_said(AttemptFailed, "t1")).failure == "fenced"
+    await ready.ready()
 
 
 async def test_a_backend_that_goes_away_takes_its_slots_with_it_and_brings_them_back(ready: Bench, stub: Stub) -> None:
