@@ -36,6 +36,15 @@ FREE_LEAST_U = 250_000
 """Below a quarter of the machine, an observed rate says more about the other user than about the machine."""
 
 
+DRIFT_BEFORE = 20
+DRIFT_BEFORE_LEAST = 5
+DRIFT_RUN = 3
+DRIFT_TENTHS = 18
+DRIFT_TOKENS_LEAST = 8
+"""A machine has changed when 3 rates in a row are all above 1.8 times, or all below a 1.8th of, the median of the up to 20
+before them, at least 5 (ROUTING.md, B3.2). Answers of a few tokens and attempts that shared the machine prove nothing."""
+
+
 class Sums(msgspec.Struct, frozen=True, kw_only=True):
     """One quantity: ``n`` samples since the restart, Σ weight, Σ weight · value; quantiles of those that still weigh."""
 
@@ -101,6 +110,8 @@ def fold(samples: Iterable[Sample]) -> Cell:
     """The cell of ``samples``, all of one key and at least one, in any order. A sample that comes twice counts once."""
     ordered = sorted({sample.seq: sample for sample in samples}.values(), key=lambda sample: sample.seq)
     digest, current = _since_restart(ordered)
+    drifted = _drifted(current)
+    current = [s for s in current if s.kind != "speed" or s.seq >= drifted]
     speed = _weighed(current, "speed")
     quality = _weighed(current, "quality")
     model, domain, worker = key_of(ordered[-1])
@@ -139,6 +150,32 @@ def _since_restart(ordered: Sequence[Sample]) -> tuple[str | None, list[Sample]]
     digest = deciding[-1].digest
     restart = max((s.seq for s in deciding if s.digest != digest), default=0)
     return digest, [s for s in ordered if s.seq > restart and s.digest in (None, digest)]
+
+
+def _drifted(ordered: Sequence[Sample]) -> int:
+    """The sequence from which the machine's speed is another one; 0 where it always was the present one.
+
+    While most of the 20 before are old ones, each new rate moves it on, so that three samples are the whole evidence; after
+    ten it stays. What was before is not lost: the levels above still hold it until the cell has evidence of its own.
+    """
+    rates = [
+        (s.seq, s.decode_tok * 1000 * UNIT // free_us(s.decode_us, s.others_u))
+        for s in ordered
+        if s.kind == "speed"
+        and s.decode_tok is not None
+        and s.decode_us is not None
+        and s.decode_us > 3
+        and s.decode_tok >= DRIFT_TOKENS_LEAST
+        and s.concurrency in (None, 1)
+    ]
+    for end in range(len(rates), DRIFT_BEFORE_LEAST + DRIFT_RUN - 1, -1):
+        run = rates[end - DRIFT_RUN : end]
+        before = sorted(rate for _, rate in rates[max(0, end - DRIFT_RUN - DRIFT_BEFORE) : end - DRIFT_RUN])
+        median = before[(len(before) - 1) // 2]
+        slowest, fastest = min(rate for _, rate in run), max(rate for _, rate in run)
+        if 10 * slowest > DRIFT_TENTHS * median or DRIFT_TENTHS * fastest < 10 * median:
+            return run[0][0]
+    return 0
 
 
 def _weighed(samples: Sequence[Sample], kind: str) -> list[tuple[Sample, int]]:

@@ -9,7 +9,19 @@ from __future__ import annotations
 
 import json
 
-from schemas.cells import FRACTIONS, FREE_LEAST_U, HALF_LIFE_SAMPLES, HALF_LIFE_US, STEPS, WEIGHT_BITS
+from schemas.cells import (
+    DRIFT_BEFORE,
+    DRIFT_BEFORE_LEAST,
+    DRIFT_RUN,
+    DRIFT_TENTHS,
+    DRIFT_TOKENS_LEAST,
+    FRACTIONS,
+    FREE_LEAST_U,
+    HALF_LIFE_SAMPLES,
+    HALF_LIFE_US,
+    STEPS,
+    WEIGHT_BITS,
+)
 from schemas.samples import UNIT
 
 LAYOUT = 1
@@ -134,6 +146,10 @@ SUMS = ("queue", "load", "first_token", "total", "output")
 RATES = ("prefill", "decode")
 
 
+_FREE = f"({{us}} * greatest({UNIT} - coalesce(others_u, 0), {FREE_LEAST_U}) // {UNIT})"
+"""``schemas.cells.free_us``."""
+
+
 def _quote(name: str) -> str:
     return f'"{name}"'
 
@@ -181,7 +197,7 @@ def _sums(name: str, value: str, when: str, weight: str = "w") -> str:
 def _rates(name: str) -> str:
     tok, us = f"{name}_tok", f"{name}_us"
     when = f"kind = 'speed' AND {tok} IS NOT NULL AND {us} > 0"
-    free = f"({us} * greatest({UNIT} - coalesce(others_u, 0), {FREE_LEAST_U}) // {UNIT})"
+    free = _FREE.format(us=us)
     rate = f"({tok} * {1000 * UNIT} // {us})"
     return (
         f"count(*) FILTER (WHERE {when}) AS {name}_n, "
@@ -226,11 +242,30 @@ WITH picked AS (
     SELECT p.*, d.digest AS now_digest
     FROM picked p LEFT JOIN digests d ON p.cell = d.cell LEFT JOIN restarts r ON p.cell = r.cell
     WHERE p.seq > coalesce(r.seq, 0) AND (p.digest IS NULL OR d.digest IS NULL OR p.digest = d.digest)
+), rates AS (
+    SELECT cell, seq, decode_tok * {1000 * UNIT} // {_FREE.format(us="decode_us")} AS rate
+    FROM latest
+    WHERE kind = 'speed' AND decode_us > 3 AND decode_tok >= {DRIFT_TOKENS_LEAST} AND coalesce(concurrency, 1) = 1
+), runs AS (
+    SELECT cell, lag(seq, {DRIFT_RUN - 1}) OVER (PARTITION BY cell ORDER BY seq) AS first_seq,
+        min(rate) OVER run AS slowest, max(rate) OVER run AS fastest,
+        quantile_disc(rate, 0.5) OVER before AS median, count(*) OVER before AS n
+    FROM rates
+    WINDOW run AS (PARTITION BY cell ORDER BY seq ROWS BETWEEN {DRIFT_RUN - 1} PRECEDING AND CURRENT ROW),
+        before AS (PARTITION BY cell ORDER BY seq
+            ROWS BETWEEN {DRIFT_BEFORE + DRIFT_RUN - 1} PRECEDING AND {DRIFT_RUN} PRECEDING)
+), drifts AS (
+    SELECT cell, max(first_seq) AS seq FROM runs
+    WHERE n >= {DRIFT_BEFORE_LEAST}
+        AND (10 * slowest::HUGEINT > {DRIFT_TENTHS} * median::HUGEINT OR {DRIFT_TENTHS} * fastest::HUGEINT < 10 * median::HUGEINT)
+    GROUP BY cell
+), steady AS (
+    SELECT l.* FROM latest l LEFT JOIN drifts d ON l.cell = d.cell WHERE l.kind <> 'speed' OR l.seq >= coalesce(d.seq, 0)
 ), aged AS (
     SELECT *,
         (row_number() OVER (PARTITION BY cell, kind ORDER BY seq DESC) - 1) * {STEPS} // {HALF_LIFE_SAMPLES}
         + (max(at_us) OVER (PARTITION BY cell, kind) - at_us) * {STEPS} // {HALF_LIFE_US} AS step
-    FROM latest
+    FROM steady
 ), weighed AS (
     SELECT *, {weigh} AS w FROM aged
 ), seen AS (

@@ -16,7 +16,7 @@ from schemas.statistics import Cell, CellKey, Sample, fold, key_of
 from services.projector import tables
 from services.projector.rows import Batch, Keys
 from services.projector.store import appends, cell_of
-from support.samples import sample_log
+from support.samples import changing_log, sample_log
 
 
 def folded(log: list[Sample]) -> dict[CellKey, Cell]:
@@ -57,7 +57,7 @@ def cells_of(database: duckdb.DuckDBPyConnection) -> dict[CellKey, Cell]:
 
 
 @given(log=sample_log(), cuts=st.lists(st.integers(1, 60), max_size=3))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 def test_sql_adds_up_what_python_adds_up_in_any_batches(
     database: duckdb.DuckDBPyConnection, log: list[Sample], cuts: list[int]
 ) -> None:
@@ -66,8 +66,16 @@ def test_sql_adds_up_what_python_adds_up_in_any_batches(
     assert by_sql(database, batches) == folded(log)
 
 
+@given(log=changing_log())
+@settings(max_examples=12, deadline=None)
+def test_sql_and_python_see_the_same_change_of_a_machine(
+    database: duckdb.DuckDBPyConnection, log: list[Sample]
+) -> None:
+    assert by_sql(database, [log]) == folded(log)
+
+
 @given(log=sample_log(), data=st.data())
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=8, deadline=None)
 def test_order_of_arrival_changes_nothing_in_sql(
     database: duckdb.DuckDBPyConnection, log: list[Sample], data: st.DataObject
 ) -> None:

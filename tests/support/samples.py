@@ -82,6 +82,7 @@ def sample(draw: st.DrawFn, seq: int) -> Sample:
         model_bytes=draw(_some(st.integers(1, 2**50))),
         task_kind=draw(st.sampled_from(("chat", "bench"))),
         resident=draw(_some(st.booleans())),
+        concurrency=draw(st.sampled_from((None, 1, 1, 2))),
         others_u=draw(_some(st.integers(0, 10**6))),
         ok=draw(st.booleans()),
         queue_us=draw(_times),
@@ -104,4 +105,16 @@ def sample_log(draw: st.DrawFn, max_size: int = 60) -> list[Sample]:
     for gap in gaps:
         seq += gap
         log.append(draw(sample(seq)))
+    return log
+
+
+@st.composite
+def changing_log(draw: st.DrawFn, max_size: int = 80) -> list[Sample]:
+    """One cell whose machine changes speed now and then: what the detection of drift is about."""
+    log: list[Sample] = []
+    while len(log) < max_size:
+        us = draw(st.sampled_from((1_000_000, 1_500_000, 2_000_000, 6_000_000)))
+        for _ in range(draw(st.integers(1, 25))):
+            noise = draw(st.integers(0, us // 10))
+            log.append(speed(len(log) + 1, decode_us=us + noise, concurrency=draw(st.sampled_from((None, 1, 1, 1, 2)))))
     return log
