@@ -90,6 +90,8 @@ def _wait_s(
     for running in credit.running:
         attempt = state.attempt((running.task, running.attempt))
         task = state.task(running.task)
+        if attempt is not None and attempt.ended:
+            return 0.0  # its end is in the log; the worker's next credit is on its way
         if attempt is None or task is None:
             continue
         found = effective(stats, attempt.model, task.submitted.domain.label, worker, model_bytes=None, now_us=now_us)
