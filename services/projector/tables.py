@@ -198,7 +198,7 @@ def _rates(name: str) -> str:
     tok, us = f"{name}_tok", f"{name}_us"
     when = f"kind = 'speed' AND {tok} IS NOT NULL AND {us} > 0"
     free = _FREE.format(us=us)
-    rate = f"({tok} * {1000 * UNIT} // {us})"
+    rate = f"({tok} * {1000 * UNIT} // nullif({us}, 0))"
     return (
         f"count(*) FILTER (WHERE {when}) AS {name}_n, "
         f"coalesce(sum(w) FILTER (WHERE {when}), 0)::HUGEINT AS {name}_w, "
@@ -243,7 +243,7 @@ WITH picked AS (
     FROM picked p LEFT JOIN digests d ON p.cell = d.cell LEFT JOIN restarts r ON p.cell = r.cell
     WHERE p.seq > coalesce(r.seq, 0) AND (p.digest IS NULL OR d.digest IS NULL OR p.digest = d.digest)
 ), rates AS (
-    SELECT cell, seq, decode_tok * {1000 * UNIT} // {_FREE.format(us="decode_us")} AS rate
+    SELECT cell, seq, decode_tok * {1000 * UNIT} // nullif({_FREE.format(us="decode_us")}, 0) AS rate
     FROM latest
     WHERE kind = 'speed' AND decode_us > 3 AND decode_tok >= {DRIFT_TOKENS_LEAST} AND coalesce(concurrency, 1) = 1
 ), runs AS (
