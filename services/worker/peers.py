@@ -35,11 +35,19 @@ _cell = msgspec.json.Decoder(Cell)
 
 
 class Peers:
-    """``on_reports`` is called when a name may have to change."""
+    """``on_reports`` is called when a name may have to change, ``on_measured`` when a priority may."""
 
-    def __init__(self, bus: Bus, worker: str, clock: Clock, on_reports: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        bus: Bus,
+        worker: str,
+        clock: Clock,
+        on_reports: Callable[[], None],
+        on_measured: Callable[[], None] = lambda: None,
+    ) -> None:
         self.statistics = Statistics()
-        self._bus, self._worker, self._clock, self._on_reports = bus, worker, clock, on_reports
+        self._bus, self._worker, self._clock = bus, worker, clock
+        self._on_reports, self._on_measured = on_reports, on_measured
         self._reports: dict[str, tuple[int, float, WorkerReported]] = {}
         self._loads: dict[str, tuple[float, WorkerLoad]] = {}
         self._feeds: list[Feed] = []
@@ -105,6 +113,7 @@ class Peers:
             return
         try:
             self.statistics.put(_cell.decode(message.data))
+            self._on_measured()
         except msgspec.DecodeError as error:
             log.warning("a statistics cell is not readable", action="bad_cell", seq=message.seq, error=str(error))
 

@@ -45,6 +45,8 @@ LAST_WORDS_S = 10.0
 """For the ends of runs that a stop cut short."""
 STREAMS_S = 0.5
 """Between two looks for the streams at the start."""
+SETTLE_S = 0.1
+"""One answer changes several cells; their updates come together."""
 DEFAULT_SUPPORTS = ("cpu_inference",)
 
 
@@ -69,7 +71,7 @@ class WorkerService:
         self._bus, self._settings = bus, settings
         self._clock = clock or SystemClock()
         self._telemetry = telemetry or Telemetry(local=settings.local)
-        self._peers = Peers(bus, worker, self._clock, self._names_may_change)
+        self._peers = Peers(bus, worker, self._clock, self._names_may_change, self._priorities_may_change)
         self._inventory = Inventory(backend, identity, models, self._peers.known)
         self._attempts = Attempts(worker, self.boot, settings.slots, accepting=False)
         self._taker = Taker(bus)
@@ -96,6 +98,7 @@ class WorkerService:
         self._reported: tuple[Any, ...] | None = None
         self._resting: asyncio.TimerHandle | None = None
         self._look_now = asyncio.Event()
+        self._repricing: asyncio.TimerHandle | None = None
         self._tasks: set[asyncio.Task[None]] = set()
         self._broken: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
@@ -196,6 +199,18 @@ class WorkerService:
             self._peers.statistics, now_us=int(self._clock.unix() * 1e6),
         )  # fmt: skip
 
+    def _priorities_may_change(self) -> None:
+        """New figures: once they have settled, standing pulls whose priority would be another are replaced. Otherwise they
+        would stand for up to 5 s, and the machine that was just measured as slow would be served like the fastest."""
+        if self._repricing is None:
+            self._repricing = asyncio.get_running_loop().call_later(SETTLE_S, self._reprice)
+
+    def _reprice(self) -> None:
+        self._repricing = None
+        armed = self._rounds.armed()
+        if armed and self._attempts.free and armed != dict(self._groups()):
+            self._rounds.replace()
+
     def _promise(self) -> Promise:
         return Promise(
             free=self._attempts.free,
@@ -294,6 +309,8 @@ class WorkerService:
     async def _cancel_tasks(self) -> None:
         if self._resting is not None:
             self._resting.cancel()
+        if self._repricing is not None:
+            self._repricing.cancel()
         for task in list(self._tasks):
             task.cancel()
         if self._tasks:

@@ -93,6 +93,31 @@ async def test_a_slower_holder_pulls_with_a_worse_priority(natsd: EmbeddedServer
         await eventually(settled, within_s=20)
 
 
+async def test_new_figures_change_the_standing_pulls_before_they_expire(natsd: EmbeddedServer, bus: Bus) -> None:
+    bench = Bench(bus)
+    await bench.start()
+    group = group_durable("cpu_inference", MODEL)
+    async with (
+        ollama_stand_in() as fast,
+        ollama_stand_in() as slow,
+        running_worker(natsd.url, fast.url, worker="w-fast"),
+        running_worker(natsd.url, slow.url),
+    ):
+        await bench.confirm(MODEL)
+        await bench.confirm(MODEL, worker="w-fast")
+        await eventually(lambda: _armed_as(bench, group, 0), within_s=20)
+        for worker, decode in (("w-fast", 80.0), (WORKER, 10.0)):
+            measured = cell(MODEL, "general", worker, decode=decode, prefill=10 * decode, output=300)
+            await bus.kv_put("stats", stats_key(MODEL, "general", worker), msgspec.json.encode(measured))
+        # A pull stands for 5 s: without a replacement the old priority would stand for most of that.
+        await eventually(lambda: _armed_as(bench, group, 7), within_s=2.5)
+
+
+async def _armed_as(bench: Bench, group: str, least: int) -> bool:
+    credit = await bench.ready()
+    return group in credit.armed and (credit.armed[group] >= least if least else credit.armed[group] == 0)
+
+
 class Skewed(SystemClock):
     """A wall clock ten minutes fast."""
 
