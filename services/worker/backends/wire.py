@@ -20,6 +20,7 @@ import httpx
 import msgspec
 
 from schemas.errors import BackendError
+from services.worker.backends import http_stream
 
 LINE_BYTES_MAX = 16 * 1024 * 1024
 """No honest server writes a longer line (an embedding of 8,192 numbers has 0.2 MiB)."""
@@ -67,20 +68,23 @@ async def ask(http: httpx.AsyncClient, path: str, body: dict[str, Any] | None = 
 @asynccontextmanager
 async def stream(http: httpx.AsyncClient, path: str, body: dict[str, Any]) -> AsyncIterator[AsyncIterator[bytes]]:
     """A streamed reply's lines. Leaving it closes the connection at once, which is how a server learns of a cancel."""
+    data = msgspec.json.encode(body)
     try:
-        async with http.stream("POST", path, json=body) as response:
-            if response.status_code != 200:
-                await response.aread()
-                raise from_status(response.status_code, response.text)
-            yield _lines(response)
-    except httpx.HTTPError as error:
-        raise from_transport(error, path) from error
+        async with http_stream.post(str(http.base_url), path, data, connect_s=http.timeout.connect) as reply:
+            if reply.status != 200:
+                text = b"".join([piece async for piece in reply.pieces])
+                raise from_status(reply.status, text.decode(errors="replace"))
+            yield _lines(reply.pieces)
+    except TimeoutError as error:
+        raise BackendError("timeout", f"{path}: no connection in time") from error
+    except (OSError, http_stream.BrokenReply) as error:
+        raise BackendError("disconnect", f"{path}: {str(error) or type(error).__name__}") from error
 
 
-async def _lines(response: httpx.Response) -> AsyncIterator[bytes]:
-    """Lines as bytes, split at newlines alone: httpx also splits at U+2028 and others, which stand inside JSON texts."""
+async def _lines(pieces: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    """Lines as bytes, split at newlines alone: U+2028 and others stand inside JSON texts."""
     rest = bytearray()
-    async for data in response.aiter_raw():
+    async for data in pieces:
         rest += data
         while (end := rest.find(b"\n")) >= 0:
             line = bytes(rest[:end]).strip()
