@@ -16,6 +16,7 @@ from schemas import events
 from schemas.codec import UnknownEvent, decode
 from schemas.errors import InvalidEvent
 from schemas.events import type_of
+from schemas.exchange import TIME_HEADER, origin
 from schemas.samples import Sample, sample_of
 from services.projector.tables import CANDIDATES, DEAD, FACTS, SAMPLES, WORKERS, short
 from services.runtime.stored import StoredMessage
@@ -219,8 +220,10 @@ class Batch:
         self.touched: set[int] = set()
 
     def add(self, message: StoredMessage) -> None:
-        seq, at_us = message.seq, message.at_us
+        seq, at_us, headers = message.seq, message.at_us, message.headers
         try:
+            if headers is not None and TIME_HEADER in headers:
+                at_us = origin(seq, at_us, headers)[1]
             event = decode(message.data)
             if isinstance(event, UnknownEvent):
                 self.park(message, f"version {event.v} is not known here", event.type, event.v)

@@ -33,7 +33,7 @@ BATCH = 10_000
 """Messages per pull: larger transactions cost less per row, and two pulls of 1 KiB events stay far below max_pending."""
 REFRESH_S = 0.25
 """How long a sample waits at most before its cell is recomputed and sent: well below one task's time."""
-REPLAY_REFRESH_S = 10.0
+REPLAY_REFRESH_S = 60.0
 """The same while a replay runs, when every cell is touched by every batch."""
 PUBLISH_AT_ONCE = 500
 REST = 20

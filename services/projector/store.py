@@ -39,8 +39,9 @@ NOT_CORRUPT = (
     "Cannot allocate",
 )
 """Errors of opening a file that say nothing against the file."""
-UNUSABLE = (duckdb.FatalException, duckdb.IOException, duckdb.InternalException, duckdb.ConnectionException)
-"""Errors that are not about the rows; the file is opened again, and healed if that fails."""
+REFUSED = (duckdb.DataError, duckdb.ProgrammingError, duckdb.IntegrityError, duckdb.NotSupportedError)
+"""Errors about a row. All others (a full disk, no memory, a torn page) are the file's: it is opened again, and healed if that
+fails; no event is parked for them."""
 
 _encoder = msgspec.json.Encoder()
 
@@ -160,7 +161,7 @@ class Store:
         try:
             self._commit(batch, messages[-1].seq)
         except duckdb.Error as error:
-            if isinstance(error, UNUSABLE) or refused is not None:
+            if not isinstance(error, REFUSED) or refused is not None:
                 raise StoreError(f"cannot append to {self.files.live}: {error}") from error
             self._keys = Keys(KeyRow(*row) for row in self._rows("SELECT * FROM cell_key ORDER BY cid"))
             self._apply_halves(messages, str(error))

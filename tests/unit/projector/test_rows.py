@@ -15,8 +15,6 @@ from services.projector.tables import CANDIDATES, DEAD, FACTS, SAMPLES, WORKERS
 from services.runtime.stored import StoredMessage
 from support.builders import DESK, QWEN, build
 
-MINUTE_US = 60_000_000
-
 
 @pytest.fixture
 def store(tmp_path: Path) -> Iterator[Store]:
@@ -145,3 +143,11 @@ def test_what_a_completion_did_not_measure_is_null_in_every_table(store: Store) 
     assert len(derived) > 10
     assert {name: speed[name] for name in derived} == dict.fromkeys(derived)
     assert (speed["decode_n"], speed["ok_n"]) == (0, 1)
+
+
+def test_an_imported_event_keeps_the_time_that_it_had_first(store: Store) -> None:
+    done = codec.encode(build(events.TaskCompleted))
+    store.apply([StoredMessage(1, "ev.test", done, {"Headrace-At": "1234567", "Headrace-Seq": "9"}, 99_000_000)])
+    store.apply([StoredMessage(2, "ev.test", done, {"Headrace-At": "soon"}, 99_000_000)])
+    assert store.ask("SELECT seq, at_us FROM samples") == [{"seq": 1, "at_us": 1_234_567}]
+    assert [row["seq"] for row in store.ask("SELECT seq FROM dead")] == [2]

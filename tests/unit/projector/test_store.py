@@ -139,6 +139,20 @@ def test_a_row_that_the_database_refuses_is_found_and_parked(store: Store, monke
     assert store.ask("SELECT count(DISTINCT cid) = max(cid) AS dense FROM cell_key") == [{"dense": True}]
 
 
+def test_a_full_disk_parks_nothing_and_is_raised(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(self: Store, batch: object, position: int) -> None:
+        raise duckdb.IOException("No space left on device")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Store, "_commit", full)
+        with pytest.raises(StoreError, match="No space left"):
+            store.apply(LOG[:10])
+    store.reopen()
+    store.apply(LOG[:10])
+    assert store.position == 10
+    assert store.ask("SELECT * FROM dead") == []
+
+
 def test_a_second_projector_on_the_directory_is_refused(store: Store) -> None:
     with pytest.raises(StoreError, match="in use by another projector"):
         Store(store.files.directory).open()
