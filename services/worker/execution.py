@@ -184,9 +184,8 @@ class Execution:
         subject = answer_subject(item.client, item.task, item.attempt)
         data, msg_id = encode_wire(answer), f"{item_id(*command.key)}.out"
         if len(data) > self._bus.nc.max_payload:
-            detail = (
-                f"the answer has {len(data)} bytes, the NATS server takes {self._bus.nc.max_payload}: raise max_payload"
-            )
+            most = self._bus.nc.max_payload
+            detail = f"the answer has {len(data)} bytes, the NATS server takes {most}: raise its max_payload"
             error = BackendError("protocol", detail, retryable=False)
             self.execute(self.attempts.failed(command.key, self._failed_event(command.key, error)))
             return

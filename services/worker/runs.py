@@ -42,8 +42,8 @@ class Runs:
 
     def forget(self, key: Key) -> None:
         """The attempt will not run, or has ended."""
-        if (body := self._bodies.pop(key, None)) is not None:
-            body.cancel()
+        if (body := self._bodies.pop(key, None)) is not None and not body.cancel() and not body.cancelled():
+            body.exception()  # nobody will ask for it any more, and that is no news
 
     async def make(self, context: Context) -> tuple[TaskCompleted, Answer]:
         """The end and the answer. Raises BackendError, classified; cancelling it closes the upstream stream."""

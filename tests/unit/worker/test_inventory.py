@@ -1,0 +1,78 @@
+from __future__ import annotations
+
+from typing import Any
+
+from schemas.errors import BackendError
+from services.worker.backends.names import Known
+from services.worker.backends.port import BackendModel, Identity
+from services.worker.inventory import Inventory
+
+IDENTITY = Identity(kind="ollama", version="1", backend_id="b")
+
+
+class Scripted:
+    """A backend whose answers the test sets; None is a backend that does not answer."""
+
+    kind, url = "ollama", "http://x"
+
+    def __init__(self, *models: BackendModel) -> None:
+        self.models: list[BackendModel] | None = list(models)
+        self.version = "1"
+
+    async def identify(self) -> Identity:
+        return Identity(kind="ollama", version=self.version, backend_id="b")
+
+    async def inventory(self) -> list[BackendModel]:
+        if self.models is None:
+            raise BackendError("disconnect", "connection refused")
+        return self.models
+
+
+def inventory(backend: Any) -> Inventory:
+    return Inventory(backend, IDENTITY, {}, lambda _digests: Known())
+
+
+async def test_a_backend_that_does_not_answer_is_down_and_its_models_stay_known() -> None:
+    backend = Scripted(BackendModel(name="m", resident=True))
+    held = inventory(backend)
+    assert (held.up, held.resident()) == (False, None)
+    await held.look()
+    assert (held.up, held.resident()) == (True, ("m",))
+    backend.models = None
+    await held.look()
+    assert (held.up, held.resident(), held.reason) == (False, None, "disconnect: connection refused")
+    assert held.find("m") is not None
+
+
+async def test_a_backend_that_is_back_says_again_who_it_is() -> None:
+    backend = Scripted()
+    held = inventory(backend)
+    await held.look()
+    backend.models, backend.version = None, "2"
+    await held.look()
+    backend.models = []
+    await held.look()
+    assert held.identity.version == "2"
+
+
+async def test_a_window_known_only_while_a_model_is_loaded_is_remembered() -> None:
+    backend = Scripted(BackendModel(name="m", digest="d", context=4096, resident=True))
+    held = inventory(backend)
+    await held.look()
+    backend.models = [BackendModel(name="m", digest="d", context=None, resident=False)]
+    await held.look()
+    assert held.models[0].context == 4096
+    backend.models = [BackendModel(name="m", digest="other", context=None)]
+    await held.look()
+    assert held.models[0].context is None
+
+
+async def test_a_used_model_counts_as_resident_at_once_and_a_report_does_not_change_for_it() -> None:
+    held = inventory(Scripted(BackendModel(name="m", resident=False), BackendModel(name="n", resident=None)))
+    await held.look()
+    before = held.lasting()
+    held.mark_resident("m")
+    held.mark_resident("n")
+    assert [model.resident for model in held.models] == [True, None]
+    assert held.lasting() == before
+    assert held.resident() is None  # of n nobody knows
