@@ -7,7 +7,6 @@ nobody asked it to pause or go.
 from __future__ import annotations
 
 import asyncio
-import socket
 from collections.abc import Coroutine, Mapping
 from contextlib import AsyncExitStack
 from typing import Any
@@ -15,7 +14,7 @@ from typing import Any
 from nats.aio.msg import Msg
 
 from schemas.errors import BusError, InvalidEvent
-from schemas.events import WorkerLeft, WorkerReported
+from schemas.events import WorkerLeft
 from schemas.subjects import control_subject
 from schemas.work import Control, decode_wire
 from services.runtime.bus import Bus
@@ -32,6 +31,7 @@ from services.worker.heartbeat import Heart, Promise
 from services.worker.inventory import Inventory
 from services.worker.peers import Peers
 from services.worker.priority import priorities
+from services.worker.reporting import Reporting
 from services.worker.rounds import Rounds
 from services.worker.runs import Runs
 from services.worker.telemetry.sample import Telemetry
@@ -47,7 +47,6 @@ STREAMS_S = 0.5
 """Between two looks for the streams at the start."""
 SETTLE_S = 0.1
 """One answer changes several cells; their updates come together."""
-DEFAULT_SUPPORTS = ("cpu_inference",)
 
 
 class WorkerService:
@@ -66,13 +65,12 @@ class WorkerService:
         telemetry: Telemetry | None = None,
     ) -> None:
         self.worker, self.boot = worker, new_id()
-        self.name = settings.name or socket.gethostname()
-        self.supports = settings.supports or DEFAULT_SUPPORTS
         self._bus, self._settings = bus, settings
         self._clock = clock or SystemClock()
         self._telemetry = telemetry or Telemetry(local=settings.local)
         self._peers = Peers(bus, worker, self._clock, self._names_may_change, self._priorities_may_change)
         self._inventory = Inventory(backend, identity, models, self._peers.known)
+        self._reporting = Reporting(bus, self._inventory, self._telemetry, self._clock, worker, self.boot, settings)
         self._attempts = Attempts(worker, self.boot, settings.slots, accepting=False)
         self._taker = Taker(bus)
         timeouts = settings.timeouts
@@ -95,7 +93,6 @@ class WorkerService:
         )  # fmt: skip
         self._confirmed: frozenset[str] = frozenset()
         self._holds: set[str] = {"start"}
-        self._reported: tuple[Any, ...] | None = None
         self._resting: asyncio.TimerHandle | None = None
         self._look_now = asyncio.Event()
         self._repricing: asyncio.TimerHandle | None = None
@@ -158,7 +155,7 @@ class WorkerService:
             self._confirmed = confirmed
             self._rounds.replace()
         if control.want_report:
-            self._reported = None
+            self._reporting.forget()
             self._look_now.set()
         self._apply()
         self._heart.want_credit()
@@ -195,7 +192,7 @@ class WorkerService:
 
     def _groups(self) -> list[tuple[str, int]]:
         return priorities(
-            self.worker, self._inventory.models, self.supports, self._confirmed, self._peers.holders(),
+            self.worker, self._inventory.models, self._reporting.supports, self._confirmed, self._peers.holders(),
             self._peers.statistics, now_us=int(self._clock.unix() * 1e6),
         )  # fmt: skip
 
@@ -245,25 +242,9 @@ class WorkerService:
             log.info("the backend answers", action="backend_up", models=len(self._inventory.models))
         self._hold("backend", held=not self._inventory.up)
         try:
-            await self._report()
+            await self._reporting.report()
         except BusError as error:
             log.warning("report not stored", action="report_lost", error=str(error))
-
-    async def _report(self) -> None:
-        """Say what this worker holds, when it is not what was said last."""
-        models, identity = self._inventory.lasting(), self._inventory.identity
-        now = (models, identity)
-        if now == self._reported or not self._inventory.up:
-            return
-        event = WorkerReported(
-            id=new_id(), at=self._clock.unix(), by=self.worker, worker=self.worker, boot=self.boot, name=self.name,
-            host=socket.gethostname(), supports=tuple(self.supports), backend=identity.kind,
-            backend_version=identity.version, backend_id=identity.backend_id, local=self._settings.local,
-            slots=self._settings.slots, models=self._inventory.models, gpu=self._telemetry.gpu_name,
-        )  # fmt: skip
-        await self._bus.publish_event(event, event.id)
-        self._reported = now
-        log.info("reported", action="reported", models=[model.name for model in models], backend=identity.kind)
 
     async def _keep_items(self) -> None:
         while True:
