@@ -153,6 +153,7 @@ def _release(
     shared = _permits(desk, model, submitted.client, alike)
     to_group = (
         submitted.wants.worker is None
+        and not _was_refused(task)
         and set(everyone) <= set(alike)
         and all(_heard(desk, w) for w in everyone)
         and durable in _armed(desk, expected)
@@ -169,6 +170,11 @@ def _release(
             kind, name = lacking.split(":", 1)
             return f"{kind}_full: {name} has {desk.counts.held.get(lacking, 0)} running, which is its limit"
     return Release(submitted.task, task.next_attempt, model, reason, capability, lane, expected, alike, permits)
+
+
+def _was_refused(task: Task) -> bool:
+    """Somebody pulls from the group who must not have it (his report is late or lost): a lane reaches who may."""
+    return bool(task.attempts) and task.attempts[max(task.attempts)].failure == "refused"
 
 
 def _permits(desk: _Desk, model: str, client: str, holders: tuple[str, ...]) -> tuple[str, ...]:

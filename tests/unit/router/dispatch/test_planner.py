@@ -187,3 +187,15 @@ def test_urgency_moves_a_task_by_a_bounded_time() -> None:
     desk.settle()
     desk.credit("w1", free=3)
     assert [task for task, _, _ in released(desk)] == ["interactive", "late", "too late"]
+
+
+def test_after_a_refusal_the_task_goes_to_a_lane_where_only_who_may_can_take_it() -> None:
+    desk = fleet(w1=0)
+    desk.submit("t1")
+    assert released(desk) == [("t1", "any", "w1")]
+    desk.fail("t1", "refused")  # somebody pulled from the group whose report the log does not have
+    desk.credit("w1")
+    assert (released(desk), hold(desk, "t1")) == ([], "backoff")
+    desk.wait(1.1)
+    desk.credit("w1")
+    assert released(desk) == [("t1", "w1", "w1")]

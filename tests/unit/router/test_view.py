@@ -1,0 +1,102 @@
+"""How tasks, machines and the queue look to people."""
+
+from __future__ import annotations
+
+import pytest
+
+from schemas import events
+from schemas.statistics import Statistics
+from services.router.dispatch.planner import plan
+from services.router.view import fleet_of, queue_of, status_of
+from support.builders import build
+from support.dispatching import Dispatch
+
+
+@pytest.fixture
+def desk() -> Dispatch:
+    desk = Dispatch()
+    desk.join("w1")
+    return desk
+
+
+def state_of(desk: Dispatch, task: str) -> str:
+    return status_of(desk.task(task), now_us=0).state
+
+
+def test_a_task_goes_through_its_states(desk: Dispatch) -> None:
+    desk.submit("t1")
+    assert state_of(desk, "t1") == "waiting"
+    desk.settle()
+    status = status_of(desk.task("t1"), now_us=0)
+    assert (status.state, status.expected_worker, status.worker, status.attempt) == ("released", "w1", None, 1)
+    desk.start("t1", "w1")
+    status = status_of(desk.task("t1"), now_us=0)
+    assert (status.state, status.worker, status.model) == ("running", "w1", "m")
+    desk.complete("t1")
+    status = status_of(desk.task("t1"), now_us=0)
+    assert (status.state, status.outcome, status.finish_reason) == ("completed", "ok", "stop")
+
+
+def test_each_kind_of_end_says_why(desk: Dispatch) -> None:
+    ends = {
+        "failed": build(events.TaskFailed, task="failed"),
+        "cancelled": build(events.TaskCancelled, task="cancelled", reason="gone"),
+        "dead": build(events.TaskDead, task="dead", failures=("stall", "oom"), detail="gave up"),
+    }
+    for name, end in ends.items():
+        desk.submit(name)
+        desk.tell(end)
+        status = status_of(desk.task(name), now_us=0)
+        assert status.state == name and status.detail
+    assert status_of(desk.task("dead"), now_us=0).failure == "oom"
+
+
+def test_the_queue_has_positions_and_reasons_and_then_what_runs(desk: Dispatch) -> None:
+    for task in ("t1", "t2", "t3"):
+        desk.submit(task)
+    desk.settle()
+    shown = queue_of(desk.state, desk.live, plan(desk.state, desk.live, desk.now, desk.limits), 0)
+    assert [(s.task, s.position, s.state) for s in shown] == [
+        ("t2", 1, "waiting"), ("t3", 2, "waiting"), ("t1", None, "released"),
+    ]  # fmt: skip
+    assert shown[0].reason == "busy: all 1 machines with m are busy"
+
+
+def test_a_silent_machine_is_shown_as_silent_and_one_that_left_not_at_all(desk: Dispatch) -> None:
+    desk.report("w2")
+    desk.report("w3")
+    desk.tell(build(events.WorkerLeft, worker="w3", boot="b1"))
+    desk.wait(20.0)
+    desk.credit("w2")
+    views = fleet_of(desk.state, desk.live, Statistics(), desk.now, 0).workers
+    assert {name: (view.alive, view.fresh) for name, view in views.items()} == {
+        "w1": (False, False),
+        "w2": (True, True),
+    }
+    assert views["w1"].credit_age_s == 20.0
+    assert views["w1"].others_reason == "no heartbeat heard yet"
+
+
+def test_an_old_load_is_an_unknown_load(desk: Dispatch) -> None:
+    load = build(events.WorkerLoad, worker="w1", boot="b1", credit=None, others_use=0.5, resident=("m",))
+    desk.live.hear_load(load, desk.now)
+
+    def seen() -> tuple[float | None, frozenset[str] | None]:
+        view = fleet_of(desk.state, desk.live, Statistics(), desk.now, 0).workers["w1"]
+        return view.others_use, view.resident
+
+    assert seen() == (0.5, frozenset({"m"}))
+    desk.wait(16.0)
+    assert seen() == (None, None)
+
+
+def test_a_busy_machine_says_when_its_next_slot_is_free(desk: Dispatch) -> None:
+    desk.submit("t1")
+    desk.settle()
+    desk.start("t1", "w1")
+    desk.credit("w1", ("t1", 1), free=0)
+    wait_s = fleet_of(desk.state, desk.live, Statistics(), desk.now, 0).workers["w1"].wait_s
+    assert wait_s is not None and wait_s >= 0.1
+    desk.wait(10_000.0)
+    later = fleet_of(desk.state, desk.live, Statistics(), desk.now, 0).workers["w1"].wait_s
+    assert later == pytest.approx(1_500.0)  # long overdue: 0.15 of what has passed
