@@ -6,6 +6,7 @@ Answers "how is it started?". Its files lie in ``<data>/projector``; one process
 from __future__ import annotations
 
 import argparse
+import gc
 import os
 import sys
 from pathlib import Path
@@ -16,6 +17,9 @@ from services.projector.store import Store
 from services.runtime.bus import Bus
 from services.runtime.lifecycle import Lifecycle, run_service
 from services.runtime.settings import load
+
+GC_THRESHOLD = (50_000, 20, 20)
+"""Events and rows are trees by the ten thousand, never cycles: looking through them 70 times as often costs 4 % of a replay."""
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -32,6 +36,8 @@ def main(arguments: list[str] | None = None) -> int:
         print(f"SettingsError: {error}", file=sys.stderr)
         return 2
     data = given.data or settings.data_dir
+    gc.freeze()
+    gc.set_threshold(*GC_THRESHOLD)
 
     async def projector(life: Lifecycle) -> None:
         nats, mine = settings.nats, settings.projector

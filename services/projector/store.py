@@ -189,7 +189,7 @@ class Store:
             return
         statements: list[tuple[str, list[Any] | None]] = []
         if rows:
-            statements.append((tables.append("heartbeats"), [[_encoder.encode(row).decode() for row in rows]]))
+            statements.append((tables.append("heartbeats"), [_lines(rows)]))
         statements.append(("UPDATE meta SET seq = ? WHERE k = 'heartbeats'", [position]))
         try:
             self._transact(statements)
@@ -308,8 +308,13 @@ def appends(batch: Batch) -> list[tuple[str, list[Any] | None]]:
         ("dead", batch.dead),
     ):
         if rows:
-            statements.append((tables.append(table), [[_encoder.encode(row).decode() for row in rows]]))
+            statements.append((tables.append(table), [_lines(rows)]))
     return statements
+
+
+def _lines(rows: Sequence[msgspec.Struct]) -> list[str]:
+    """Each row as JSON: encoded at once and cut, which is cheaper than one by one; JSON has no newline inside a value."""
+    return _encoder.encode_lines(rows).decode().split("\n")[:-1]
 
 
 def cell_of(row: Sequence[Any]) -> Cell:

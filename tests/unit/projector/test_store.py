@@ -117,11 +117,13 @@ def test_what_cannot_be_used_is_parked_and_its_neighbours_are_not(store: Store, 
 
 
 def test_strange_names_are_only_names(store: Store) -> None:
-    for seq, name in enumerate(("日本語", "a'b\"; DROP TABLE samples;--", "nul\x00nul", "\U0001f600", " "), start=1):
+    for seq, name in enumerate(
+        ("日本語", "a'b\"; DROP TABLE samples;--", "nul\x00nul", "\U0001f600", " ", "new\nline\u2028\x85"), start=1
+    ):
         store.apply([event(seq, codec.encode(build(TaskCompleted, model=name, domain=name)))])
     store.refresh()
     assert {row["model"] for row in store.ask("SELECT model FROM cells")} >= {"日本語", "nul\x00nul"}
-    assert len(store.cells()) == 5
+    assert len(store.cells()) == 6
 
 
 def test_a_row_that_the_database_refuses_is_found_and_parked(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
