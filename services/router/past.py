@@ -18,8 +18,11 @@ from services.router.dispatch.state import RouterState
 from services.router.port import TaskStatus
 from services.router.view import status_of
 from services.runtime.bus import Bus
+from services.runtime.connection import NOBODY_LISTENS
 
 PROJECTOR_TASK = "rpc.projector.task"
+ANSWER_S = 5.0
+"""A projector that folds a backlog answers between two batches."""
 
 
 class _Found(msgspec.Struct):
@@ -29,10 +32,13 @@ class _Found(msgspec.Struct):
 
 
 async def events_of(bus: Bus, task: str) -> tuple[AnyEvent, ...]:
-    """All facts that name the task, in order; empty where the projector knows none or does not answer."""
+    """All facts that name the task, in order; empty where the projector knows none, or there is none. Raises BusError where it
+    does not answer in time: "unknown" would be a lie about a task that was accepted."""
     try:
-        answer = await bus.request(PROJECTOR_TASK, msgspec.json.encode({"task": task}), timeout_s=2.0)
-    except BusError:
+        answer = await bus.request(PROJECTOR_TASK, msgspec.json.encode({"task": task}), timeout_s=ANSWER_S)
+    except BusError as error:
+        if error.code != NOBODY_LISTENS:
+            raise
         return ()
     try:
         raws = msgspec.json.decode(answer, type=_Found).events

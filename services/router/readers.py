@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from schemas.errors import HeadraceError
+from schemas.errors import BusError, HeadraceError
 from schemas.events import AnyEvent, TaskCompleted
 from schemas.work import Answer
 from services.router import past
@@ -97,7 +97,11 @@ class Readers:
 
     async def _recall(self, task: str) -> None:
         """A reader of a task that this router has forgotten: its end is all there is to tell."""
-        status = await past.status(self._bus, task)
+        try:
+            status = await past.status(self._bus, task)
+        except BusError as error:
+            log.warning("a former task cannot be looked up", action="recall_failed", task=task, error=str(error))
+            return
         if status is not None and status.state in ENDED:
             answer = await self._answer(task, past.answer(self._bus, task))
             self._channels.ended(status, answer, self._desk.now)

@@ -31,6 +31,8 @@ Hook = Callable[[], Awaitable[None] | None]
 ANSWER_S = 5.0
 """How long one try waits. An overloaded server (2,000 in flight, an fsync for each) answers within 2 s."""
 CLOSED = "the bus was closed before the server answered"
+NOBODY_LISTENS = 503
+"""The code of a BusError where no service listens on a subject; a service that is only slow has none."""
 
 
 class Listening:
@@ -232,7 +234,8 @@ class Connection:
             self._answers.forget(token)
         if self._closing:
             reason = CLOSED
-        raise BusError(f"{subject}: {reason} (tried for {deadline_s:g} s at {public_url(self.url)})")
+        code = NOBODY_LISTENS if reason.startswith("nobody listens") else None
+        raise BusError(f"{subject}: {reason} (tried for {deadline_s:g} s at {public_url(self.url)})", code)
 
     # -- connection --------------------------------------------------------------------------------------------------------
 
