@@ -150,8 +150,8 @@ class Execution:
             case machine.Run(key):
                 self._spawn(self._run(key))
             case machine.Stop(key):
-                if key in self._running:
-                    self._running[key].cancel()
+                if key in self._running and self.attempts.hands[key].phase != "loading":
+                    self._running[key].cancel()  # a load goes on to its end, see Runs
             case machine.StoreAnswer():
                 self._spawn(self._store(command))
             case machine.Arm(number):

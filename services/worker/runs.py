@@ -46,7 +46,10 @@ class Runs:
             body.exception()  # nobody will ask for it any more, and that is no news
 
     async def make(self, context: Context) -> tuple[TaskCompleted, Answer]:
-        """The end and the answer. Raises BackendError, classified; cancelling it closes the upstream stream."""
+        """The end and the answer. Raises BackendError, classified; cancelling it closes the upstream stream.
+
+        While a model is loaded an attempt that is not wanted any more goes on until the first token: closing it would abort the
+        load, and impatient clients could keep a large model from ever being loaded (case 29)."""
         item = context.item
         if context.model is None:
             raise BackendError("rejected", f"this worker does not hold {item.model} any more")
@@ -65,6 +68,8 @@ class Runs:
 
         def on_phase(phase: Phase, tokens: int) -> None:
             self._attempts.progress(key, phase, tokens)
+            if phase != "loading" and not self._attempts.wants_run(key) and (run := asyncio.current_task()) is not None:
+                run.cancel()  # it was not wanted any more while the model was loaded
 
         limits = msgspec.structs.replace(self._limits, total_s=min(self._limits.total_s, item.timeout_s))
         asked = body if item.kind == "completion" else as_chat(body)
