@@ -75,10 +75,10 @@ async def test_statistics_follow_a_new_completion_within_a_moment(natsd: Embedde
         await eventually(known)
 
 
-async def test_a_command_line_reads_the_snapshot_while_the_projector_runs(
+async def test_case_55_a_command_line_reads_the_snapshot_while_the_projector_runs(
     natsd: EmbeddedServer, bus: Bus, data: Path
 ) -> None:
-    """Case 55: another process opens it at any time; the live file is nobody's but the projector's."""
+    """Another process opens it at any time; the live file is nobody's but the projector's."""
     last = await store_events(bus, LOG)
     async with ProjectorProcess(natsd.url, data, HEADRACE_PROJECTOR_SNAPSHOT_S="0.1") as projector:
         await projector.reached(bus, last)
