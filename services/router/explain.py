@@ -47,6 +47,7 @@ _HOLDS = {
     "backend_full": "as many tasks run on this backend as may",
     "busy": "every machine that could answer is busy",
     "no_worker": "no machine that holds the model is there",
+    "silent": "no machine that could answer was heard lately",
     "no_capability": "no machine has what the task needs",
     "no_model": "no machine can answer this yet",
     "routing": "the model is being chosen",

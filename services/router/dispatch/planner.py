@@ -131,6 +131,8 @@ def _place(task: Task, desk: _Desk) -> Release | str:
     ready = [
         w for w in holders if _heard(desk, w) and desk.free.get(w, 0) > 0 and _priority(desk, w, model) is not None
     ]
+    if not ready and all(desk.now - _heard_at(desk, w) > ALIVE_S for w in holders):
+        return f"silent: nothing was heard lately of the {len(holders)} machines with {model}"
     if not ready:
         return f"busy: all {len(holders)} machines with {model} are busy"
     ready.sort(key=lambda w: (_priority(desk, w, model), -desk.free[w], w))

@@ -154,7 +154,7 @@ def test_an_open_task_does_not_wait_for_ever_for_a_machine_that_fell_silent() ->
     desk.credit("w2")
     assert [task for task, _, _ in released(desk)] == ["t1"]
     assert desk.task("t1").attempts[1].model == "n"
-    assert hold(desk, "fixed") == "busy"  # who fixed the model waits for it
+    assert hold(desk, "fixed") == "silent"  # who fixed the model waits for it
 
 
 def test_a_suspect_gets_nothing_until_its_next_credit() -> None:
