@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 from collections.abc import Callable
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 # Fixtures live beside what they start. Listed here, not found: a fixture's home must be easy to look up.
-pytest_plugins = [name for name in ("support.natsd",) if importlib.util.find_spec(name)]
+pytest_plugins = ["support.natsd"]
+
+# Machines are busy: how long an example takes says nothing. CI tries the same examples each time; a person's runs look further.
+settings.register_profile(
+    "headrace",
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
+    derandomize="CI" in os.environ,
+    print_blob=True,
+)
+settings.load_profile("headrace")
 
 
 @pytest.fixture(scope="session")

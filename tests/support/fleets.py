@@ -79,7 +79,8 @@ def cell(
                 )
             )
         if quality is not None:
-            judged = {"quality_u": round(quality * UNIT), "quality_w_u": UNIT}
+            # Weighty, so that a cell's quality is what was asked for and no parent pulls at it.
+            judged = {"quality_u": round(quality * UNIT), "quality_w_u": 1000 * UNIT}
             samples.append(Sample(seq=2 * index + 2, kind="quality", **judged, **common))  # type: ignore[arg-type]
     return fold(samples)
 

@@ -28,7 +28,7 @@ BEFORE = decided()
     [
         (decided(decode=30), "decode 60 → 30 tok/s (+"),
         (decided(prefill=500), "prefill 2000 → 500 tok/s (+"),
-        (decided(output=900), "expected length 300 → 897 tokens (+"),
+        (decided(output=900), "expected length 300 → 854 tokens (+"),
         (decided(quality=0.4), "quality 0.80 → 0.40 (+"),
         (decided(prompt_tokens=2000), "prompt 200 → 2000 tokens (+"),
         (decided(worker("desk", "m", wait_s=7.0)), "wait 0.00 s → 7.00 s (+7.00 s)"),
