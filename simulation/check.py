@@ -14,6 +14,7 @@ from schemas.events import (
     TaskFailed,
     TaskReleased,
     TaskStarted,
+    WorkerReported,
     type_of,
 )
 from services.router.dispatch.permits import Limits
@@ -21,22 +22,27 @@ from services.router.dispatch.permits import Limits
 
 def check_log(events: list[AnyEvent], limits: Limits) -> tuple[list[str], dict[str, int]]:
     """Violations of: one terminal fact per task, one start per attempt and none after its revocation, no permit above its
-    limit at any prefix of the log."""
+    limit at any prefix of the log, and no start without a release that counts, or by a machine outside its permits."""
     violations: list[str] = []
     ends: Counter[str] = Counter()
     starts: Counter[tuple[str, int]] = Counter()
     live: dict[tuple[str, int], tuple[str, ...]] = {}
     seen: set[tuple[str, int]] = set()
     revoked: set[tuple[str, int]] = set()
+    accepted: set[tuple[str, int]] = set()
+    backends: dict[str, str] = {}
     epoch = 0
     for event in events:
         if isinstance(event, DispatcherElected):
             epoch = max(epoch, event.epoch)
+        elif isinstance(event, WorkerReported):
+            backends[event.worker] = event.backend_id or event.worker
         elif isinstance(event, TaskReleased):
             key = (event.task, event.attempt)
             busy = any(task == event.task for task, _ in live)
             if event.epoch >= epoch and not busy and not ends[event.task] and key not in seen:
                 live[key] = event.permits
+                accepted.add(key)
             seen.add(key)
             violations += _above(live, limits)
         elif isinstance(event, TaskStarted):
@@ -44,8 +50,12 @@ def check_log(events: list[AnyEvent], limits: Limits) -> tuple[list[str], dict[s
             starts[key] += 1
             if key in revoked:
                 violations.append(f"{key} started after it was revoked")
+            if key not in accepted:
+                violations.append(f"{key} started without a release that counts")
             if key in live:
-                mine = f"backend:{event.worker}"
+                mine = f"backend:{backends.get(event.worker, event.worker)}"
+                if mine not in live[key] and any(p.startswith("backend:") for p in live[key]):
+                    violations.append(f"{key} started on {event.worker}, which is outside {live[key]}")
                 live[key] = tuple(p for p in live[key] if not p.startswith("backend:") or p == mine)
         elif isinstance(event, AttemptFailed):
             if event.failure == "not_started":

@@ -18,6 +18,12 @@ if TYPE_CHECKING:
     from simulation.world import World
 
 UNKNOWN = Measure(value=None, level="prior", n=0)
+RENEW_S, KEY_LEASE_S = 0.7, 3.0
+FEED_LAG_S = 0.4
+"""Now and then a feed has to make its consumer anew, while credits come as ever."""
+SNAPSHOT_PULSES = 20
+TOLD_TIMES = (0, 2, *(1,) * 18)
+"""A control message may get lost, or come twice."""
 
 
 class Router:
@@ -30,17 +36,48 @@ class Router:
         self.actions = 0
 
     def boot(self) -> None:
-        """Start from nothing: fold the log, take the dispatcher's key, say so, greet everybody."""
+        """Start from nothing or from a snapshot: fold the log, and stand for election."""
         self.kernel.revive(self.process)
         self.state, self.live, self.clock = RouterState(), Live(), HeardClock()
+        if self.world.server.snapshot[0] and self.kernel.random.random() < 0.7:
+            self.state = engine.restore(self.world.server.snapshot[1])
         self.epoch = -1
+        self.pulses = 0
         self.following = False
         self._pull()
-        self.world.ask(self.process, self.world.take_key, self._elected)
+        self.key_seen = (-1, 0.0)
+        self.deaf_until = 0.0  # for its key and its feed, not for credits
         self._pulse()
+        self._stand()
+
+    def _stand(self) -> None:
+        """Keep the dispatcher's key, or take it when nobody has it, nobody renews it, or it is still our own."""
+        server = self.world.server
+        if self.deaf_until > self.kernel.now:
+            pass
+        elif self.epoch >= 0:
+            self.world.ask(self.process, lambda: server.renew(self.name, self.epoch), self._renewed, once=True)
+        else:
+            self.world.ask(self.process, lambda: server.key, self._looked, once=True)
+        self.kernel.after(RENEW_S, self.process, self._stand)
+
+    def _renewed(self, ours: bool) -> None:
+        if not ours:
+            self.epoch = -1
+
+    def _looked(self, key: tuple[str, int, int]) -> None:
+        holder, _, revision = key
+        if self.key_seen[0] != revision:
+            self.key_seen = (revision, self.clock.seconds)
+        if holder in ("", self.name) or self.clock.seconds - self.key_seen[1] > KEY_LEASE_S:
+            take = self.world.server.take
+            self.world.ask(self.process, lambda: take(self.name, revision), self._elected, once=True)
 
     def _elected(self, epoch: int) -> None:
+        if epoch < 0:
+            return
         self.epoch = epoch
+        self.live.elected()
         event = DispatcherElected(
             id=self.world.new_id(), at=self.kernel.now, by=self.name, epoch=epoch, router=self.name
         )
@@ -49,17 +86,23 @@ class Router:
     def _pulse(self) -> None:
         self.world.to_server(lambda: self.kernel.after(self.kernel.delay(), self.process, self._heard))
         self.kernel.after(PULSE_S, self.process, self._pulse)
+        self.pulses += 1
+        if self.pulses % SNAPSHOT_PULSES == 0:
+            saved = (self.state.position, engine.snapshot(self.state))
+            self.world.to_server(lambda: setattr(self.world.server, "snapshot", saved))
 
     def _heard(self) -> None:
         self.clock.beat(self.kernel.now)
-        self._pull()
+        if not self.following and self.kernel.now >= self.deaf_until:
+            self._pull()
         self._step()
 
     def notified(self) -> None:
         """The server stored something; the feed brings it in order."""
         if self.process.alive and not self.following:
             self.following = True
-            self.kernel.after(self.kernel.delay(), self.process, self._pull)
+            lag = max(self.deaf_until - self.kernel.now, FEED_LAG_S if self.kernel.lost() else 0.0)
+            self.kernel.after(self.kernel.delay() + lag, self.process, self._pull)
 
     def _pull(self) -> None:
         self.following = False
@@ -114,7 +157,7 @@ class Router:
                 self._ask(action, lambda: server.delete(seq), lambda _: self._deleted(action, key))
             case Tell(worker, control):
                 target = self.world.workers[worker]
-                if not self.kernel.lost():
+                for _ in range(self.kernel.random.choice(TOLD_TIMES)):
                     self.world.to_server(
                         lambda: self.kernel.after(self.kernel.delay(), target.process, target.control, control)
                     )

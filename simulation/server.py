@@ -18,6 +18,7 @@ class Item:
     subject: str
     body: Any
     durable: str
+    at: float
     deleted: bool = False
     acked: bool = False
     due: float | None = None  # in flight until then
@@ -48,8 +49,10 @@ class Server:
     consumers: set[str] = field(default_factory=set)
     rounds: list[Round] = field(default_factory=list)
     followers: list[Callable[[], None]] = field(default_factory=list)
-    answers: set[str] = field(default_factory=set)
-    revision: int = 0
+    answers: set[tuple[str, int]] = field(default_factory=set)
+    watch: Callable[[AnyEvent], None] = lambda event: None
+    snapshot: tuple[int, bytes] = (0, b"")
+    key: tuple[str, int, int] = ("", 0, 0)  # holder, epoch, revision
     last_change: dict[int, tuple[float, bool, float | None]] = field(default_factory=dict)
     _order: int = 0
 
@@ -59,15 +62,29 @@ class Server:
         if seq is None:
             self.events.append((msg_id, event, self.kernel.now))
             seq = self.ids[msg_id] = len(self.events)
+            self.watch(event)
             for notify in self.followers:
                 notify()
         return seq, self.events[seq - 1][1]
+
+    def take(self, router: str, revision: int) -> int:
+        """The dispatcher's key by compare-and-set; the epoch, or -1 where somebody was faster."""
+        if self.key[2] != revision:
+            return -1
+        self.key = (router, revision + 1, revision + 1)
+        return revision + 1
+
+    def renew(self, router: str, epoch: int) -> bool:
+        if self.key[:2] != (router, epoch):
+            return False
+        self.key = (router, epoch, self.key[2] + 1)
+        return True
 
     def put(self, subject: str, durable: str, body: Any, msg_id: str) -> int:
         seq = self.item_ids.get(msg_id)
         if seq is None:
             seq = self.item_ids[msg_id] = len(self.items) + 1
-            item = self.items[seq] = Item(seq, subject, body, durable)
+            item = self.items[seq] = Item(seq, subject, body, durable, self.kernel.now)
             if durable in self.consumers:  # deliver_policy new: earlier items are never pending
                 self.waiting.append(item)
                 self._serve()
@@ -81,11 +98,17 @@ class Server:
         item.deleted = True
         self.waiting = [i for i in self.waiting if i.seq != seq]
 
-    def arm(self, round: Round) -> None:
+    def arm(self, round: Round) -> int:
         self._order += 1
         round.order = self._order
         self.rounds.append(round)
         self._serve()
+        return round.order
+
+    def close(self, orders: list[int]) -> bool:
+        """A worker ends its rounds: nothing more is delivered to them."""
+        self.rounds = [r for r in self.rounds if r.order not in orders]
+        return True
 
     def ack(self, item: Item, deliveries: int) -> None:
         """Any holder's ack counts, also a late one."""

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from schemas.events import Credit, ModelInfo, TaskCompleted, TaskStarted, WorkerReported
+from schemas.events import Credit, ModelInfo, TaskCompleted, TaskStarted, WorkerLeft, WorkerReported
+from schemas.subjects import group_durable, lane_durable
 from schemas.work import Answer, Control, WorkItem
 from services.worker import attempts as machine
 from services.worker.attempts import Attempts, Command, Key
@@ -25,11 +26,17 @@ class Worker:
     def __init__(self, world: World, name: str, models: tuple[str, ...], slots: int, speed: float) -> None:
         self.world, self.kernel = world, world.kernel
         self.name, self.models, self.slots, self.speed = name, models, slots, speed
-        self.process = Process(name)
+        self.all_models = models
+        self.well_since = 0.0
+        self.process = Process(name, alive=False)
         self.crash_at: int | None = None
         self.commands = 0
         self.boots = 0
         self.run_ids: dict[Key, int] = {}
+
+    @property
+    def is_well(self) -> bool:
+        return self.process.alive and not self.process.paused
 
     def boot(self) -> None:
         self.kernel.revive(self.process)
@@ -38,21 +45,57 @@ class Worker:
         self.machine = Attempts(self.name, self.boot_id, self.slots)
         self.items: dict[Key, Item] = {}
         self.armable: tuple[str, ...] = ()
-        self.started = False
+        self.started = self.leaving = False
+        self.standing: dict[int, Callable[[], None]] = {}
         self.credits = 0
+        self.well_since = self.kernel.now
+        self._report()
+        self._beat()
+        self._in_progress()
+
+    def _report(self) -> None:
         report = WorkerReported(
             id=self.world.new_id(), at=self.kernel.now, by=self.name, worker=self.name, boot=self.boot_id,
             name=self.name, backend="sim", slots=self.slots, models=tuple(
                 ModelInfo(name=m, backend_name=m) for m in self.models),
         )  # fmt: skip
-        self._publish(report, self.world.new_id(), lambda own: None)
-        self._beat()
-        self._in_progress()
+        self.reporting = True
+        self._publish(report, report.id, lambda own: self._reported(report))
+
+    def _reported(self, report: WorkerReported) -> None:
+        """One report after the other: two on their way could overtake each other."""
+        self.reporting = False
+        if tuple(info.name for info in report.models) != self.models:
+            self._report()
+
+    def change_models(self, models: tuple[str, ...]) -> None:
+        """Somebody removed a model, or brought it back. Pulls that stand for it stay until they expire."""
+        if self.process.alive and models != self.models:
+            self.models = models
+            if not self.reporting:
+                self._report()
+            self._credit()
+
+    def drain(self) -> None:
+        """Take nothing new, finish what is in hand, say goodbye, go."""
+        if self.process.alive and not self.leaving:
+            self.leaving = True
+            self._execute(self.machine.pause())
+            for close in list(self.standing.values()):
+                close()
+            self._leave_when_empty()
+
+    def _leave_when_empty(self) -> None:
+        if self.machine.hands or self.machine.rounds:
+            self.kernel.after(0.2, self.process, self._leave_when_empty)
+            return
+        left = WorkerLeft(id=self.world.new_id(), at=self.kernel.now, by=self.name, worker=self.name, boot=self.boot_id)
+        self._publish(left, left.id, lambda own: self.world.left(self))
 
     def control(self, control: Control) -> None:
         if control.command == "hello":
             self.armable = control.armable
-            if not self.started:
+            if not self.started and not self.leaving:
                 self.started = True
                 self._execute(self.machine.start())
         elif control.command == "cancel" and control.task is not None and control.attempt is not None:
@@ -69,12 +112,17 @@ class Worker:
 
     def _credit(self) -> None:
         self.credits += 1
-        armed = {d: int(self.speed) for d in self.armable} if self.started else {}
+        armed = self._durables() if self.started else {}
         credit = Credit(
             worker=self.name, boot=self.boot_id, seq=self.credits, slots=self.slots, free=self.machine.free,
-            running=self.machine.running(), armed=armed,
+            running=self.machine.running(), armed=armed, draining=self.leaving,
         )  # fmt: skip
         self.world.broadcast_credit(credit)
+
+    def _durables(self) -> dict[str, int]:
+        """The confirmed consumers of what it holds now."""
+        held = {lane_durable(self.name), *(group_durable("cpu_inference", model) for model in self.models)}
+        return {durable: int(self.speed) for durable in self.armable if durable in held}
 
     def _execute(self, commands: list[Command]) -> None:
         for command in commands:
@@ -94,7 +142,7 @@ class Worker:
             case machine.Stop(key):
                 self.kernel.after(0.05, self.process, self._finish, key, self.run_ids[key], "cancelled")
             case machine.StoreAnswer(key, _):
-                self._ask(lambda: self.world.server.answers.add(f"{key}"), lambda _: self._stored(key))
+                self._ask(lambda: self.world.server.answers.add(key), lambda _: self._stored(key))
             case machine.Arm(number):
                 self._arm(number)
             case machine.PublishEnd(key, event, msg_id):
@@ -106,25 +154,36 @@ class Worker:
                 self._credit()
 
     def _arm(self, number: int) -> None:
-        durables = {d: int(self.speed) for d in self.armable}
+        durables = self._durables()
         process, life = self.process, self.process.life
         over = [False]
 
         def deliver(item: Item) -> None:
             if not over[0]:
                 over[0] = True
+                self.standing.pop(number, None)
                 self._item(number, item)
 
         def place() -> bool:
             expires = self.kernel.now + EXPIRES_S
-            self.world.server.arm(Round(process, life, durables, expires, deliver))
+            orders.append(self.world.server.arm(Round(process, life, durables, expires, deliver)))
             return True
 
         def give_up() -> None:
             if not over[0]:
                 over[0] = True
+                self.standing.pop(number, None)
                 self._execute(self.machine.disarmed(number))
 
+        def close() -> None:
+            """The server answers once nothing more can come; what was on its way has come by then, or 0.2 s later."""
+            self._ask(
+                lambda: self.world.server.close(orders),
+                lambda _: self.kernel.after(0.2, process, give_up),
+            )
+
+        orders: list[int] = []
+        self.standing[number] = close
         self._ask(
             place, lambda ok: self._execute(self.machine.armed(number)) if ok and not over[0] else None, once=True
         )
@@ -151,6 +210,7 @@ class Worker:
         seconds = self.speed * self.kernel.random.expovariate(1 / 0.6)
         luck = self.kernel.random.random()
         how = "rejected" if luck < 0.01 else "stall" if luck < 0.05 else "ok"
+        how = how if item.model in self.models else "protocol"
         self.kernel.after(seconds, self.process, self._finish, key, self.commands, how)
 
     def _finish(self, key: Key, run: int, how: str) -> None:

@@ -7,8 +7,21 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from schemas.events import Credit, Domain, PayloadRef, Sizes, TaskSubmitted, Urgency, Wants
-from schemas.subjects import ANY_LANE, group_durable, lane_durable, submit_id
+from schemas.events import (
+    AnyEvent,
+    AttemptFailed,
+    Credit,
+    Domain,
+    PayloadRef,
+    Sizes,
+    TaskCompleted,
+    TaskReleased,
+    TaskSubmitted,
+    Terminal,
+    Urgency,
+    Wants,
+)
+from schemas.subjects import ANY_LANE, group_durable, lane_durable, start_id, submit_id
 from schemas.work import WorkItem
 from services.router.dispatch.permits import Limit, Limits
 from services.router.dispatch.state import RouterState
@@ -54,7 +67,8 @@ class World:
         self.acked: set[str] = set()
         self.tasks = tasks
         self.clients = Process("clients")
-        self.routers = [Router(self, "r1", LIMITS), Router(self, "r2", LIMITS)]
+        self.routers = [Router(self, name, LIMITS) for name in ("r1", "r2", "r3")]
+        self.seen: list[str] = []
         self.workers = {
             "fast": Worker(self, "fast", ("m1", "m2"), 2, 1.0),
             "slow": Worker(self, "slow", ("m1", "m3"), 1, 4.0),
@@ -67,7 +81,9 @@ class World:
 
     def run(self) -> Report:
         self.server.followers = [router.notified for router in self.routers]
-        self.routers[0].boot()
+        self.server.watch = self._watch
+        for n, router in enumerate(self.routers):
+            self.kernel.after(0.2 * n, None, router.boot)
         for worker in self.workers.values():
             self.kernel.after(self.random.random(), None, worker.boot)
         for n in range(self.tasks):
@@ -84,7 +100,13 @@ class World:
         self.kernel.after(self.kernel.delay(), self.server.process, lambda: call(*args) and None)
 
     def ask(
-        self, process: Process, call: Callable[[], Any], then: Callable[[Any], None], *, once: bool = False
+        self,
+        process: Process,
+        call: Callable[[], Any],
+        then: Callable[[Any], None],
+        *,
+        once: bool = False,
+        lost: float = 0.01,
     ) -> None:
         """Request and answer. Unless ``once``, repeated each second until an answer came: that is what the shells do."""
         done = [False]
@@ -97,7 +119,7 @@ class World:
 
         def at_server() -> None:
             result = call()
-            if not self.kernel.lost(0.01):
+            if not self.kernel.lost(lost):
                 self.kernel.after(self.kernel.delay(), process, answer, result)
 
         def send() -> None:
@@ -113,10 +135,6 @@ class World:
             if router.process.alive and not self.kernel.lost():
                 self.to_server(lambda r=router: self.kernel.after(self.kernel.delay(), r.process, r.hear, credit))
 
-    def take_key(self) -> int:
-        self.server.revision += 1
-        return self.server.revision
-
     @staticmethod
     def durable_of(item: WorkItem) -> str:
         return group_durable(item.capability, item.model) if item.lane == ANY_LANE else lane_durable(item.lane)
@@ -127,12 +145,15 @@ class World:
         urgency: Urgency = self.random.choice(["interactive", "interactive", "batch"])
         event = TaskSubmitted(
             id=self.new_id(), at=self.kernel.now, by="r1", task=task, client=self.random.choice(["a", "b"]),
-            urgency=urgency, domain=Domain(label="general", method="rules"),
+            urgency=urgency, deadline_s=8.0 if self.random.random() < 0.05 else None,
+            domain=Domain(label="general", method="rules"),
             sizes=Sizes(messages=1, chars=1, prompt_tokens=1, body_bytes=1),
             wants=Wants(model=self.random.choice([None, "m1", "m2", "m3"])),
             payload=PayloadRef(subject=f"task.in.a.{task}", bytes=1),
         )  # fmt: skip
-        self.ask(self.clients, lambda: self.server.publish(event, submit_id(task)), lambda _: self.acked.add(task))
+        self.ask(
+            self.clients, lambda: self.server.publish(event, submit_id(task)), lambda _: self.acked.add(task), lost=0.2
+        )
         if self.random.random() < 0.15:
             self.kernel.after(self.random.random() * 6.0, self.clients, self._cancel, task)
 
@@ -150,9 +171,18 @@ class World:
 
     def _plan_faults(self) -> None:
         at = self.kernel.after
-        for _ in range(self.random.randrange(1, 5)):
+        for _ in range(self.random.randrange(2, 7)):
             moment = self.random.random() * QUIET_AFTER_S * 0.6
-            at(moment, None, self.random.choice([self._aim_router, self._aim_worker, self._freeze, self._server_fault]))
+            faults = [
+                self._aim_router,
+                self._aim_worker,
+                self._freeze,
+                self._server_fault,
+                self._drain,
+                self._lose_model,
+                self._rival,
+            ]
+            at(moment, None, self.random.choice(faults))
         if self.random.random() < 0.5:
             self.routers[0].crash_at = self.random.randrange(1, 160)
         if self.random.random() < 0.5:
@@ -169,17 +199,11 @@ class World:
         worker.crash_at = worker.commands + self.random.randrange(1, 12)
 
     def crash_router(self, router: Router) -> None:
-        """Another router, or itself, takes over after a while."""
+        """It comes back after a while; by then another one may decide."""
         self.router_crashes += 1
         self.kernel.kill(router.process)
-        heir = self.random.choice(self.routers)
-        self.kernel.after(self.random.random() * 3.0, None, self._boot_router, heir)
-
-    def _boot_router(self, heir: Router) -> None:
-        if not any(r.process.alive and not r.process.paused for r in self.routers):
-            dead = [r for r in self.routers if not r.process.alive]
-            if dead:
-                (heir if heir in dead else dead[0]).boot()
+        away = self.random.random() * self.random.choice([0.5, 6.0])
+        self.kernel.after(away, None, lambda: router.boot() if not router.process.alive else None)
 
     def crash_worker(self, worker: Worker) -> None:
         self.kills += 1
@@ -187,8 +211,40 @@ class World:
         away = self.random.choice([0.2, 2.0, 12.0, 45.0]) * self.random.random()
         self.kernel.after(away, None, lambda: worker.boot() if not worker.process.alive else None)
 
+    def _rival(self) -> None:
+        """The dispatcher's key is free, and who had it does not know yet."""
+        for router in self.routers:
+            if router.process.alive and router.epoch >= 0:
+                router.deaf_until = self.kernel.now + 3.0
+        self.server.key = ("", 0, self.server.key[2] + 1)
+
+    def _drain(self) -> None:
+        worker = self.random.choice(list(self.workers.values()))
+        if worker.process.alive and not worker.process.paused:
+            worker.drain()
+
+    def left(self, worker: Worker) -> None:
+        """It said goodbye; it comes back another time."""
+        self.kernel.kill(worker.process)
+        away = 0.5 + self.random.random() * 15.0
+        self.kernel.after(away, None, lambda: worker.boot() if not worker.process.alive else None)
+
+    def _lose_model(self) -> None:
+        """Somebody removes a model from a machine, and brings it back later."""
+        worker = self.random.choice(list(self.workers.values()))
+        lost = self.random.choice(worker.all_models)
+        if not worker.process.paused:
+            worker.change_models(tuple(m for m in worker.all_models if m != lost))
+        self.kernel.after(self.random.random() * 20.0, None, self._bring_back, worker)
+
+    def _bring_back(self, worker: Worker) -> None:
+        if worker.process.alive and not worker.process.paused:
+            worker.change_models(worker.all_models)
+        else:
+            self.kernel.after(1.0, None, self._bring_back, worker)
+
     def _freeze(self) -> None:
-        """SIGSTOP of anybody, long enough for leases and deadlines to pass; a frozen dispatcher may be replaced."""
+        """SIGSTOP of anybody, long enough for leases and deadlines to pass; a frozen dispatcher is replaced."""
         processes = [w.process for w in self.workers.values()] + [r.process for r in self.routers if r.process.alive]
         victim = self.random.choice(processes)
         if not victim.alive:
@@ -196,20 +252,48 @@ class World:
         self.pauses += 1
         self.kernel.pause(victim)
         seconds = self.random.choice([0.5, 3.0, 10.0, 38.0]) * (0.5 + self.random.random() / 2)
-        self.kernel.after(seconds, None, self.kernel.resume, victim)
-        if victim in [r.process for r in self.routers] and self.random.random() < 0.5:
-            self.kernel.after(1.0, None, self._boot_router, self.random.choice(self.routers))
+        self.kernel.after(seconds, None, self._wake, victim)
+
+    def _wake(self, victim: Process) -> None:
+        self.kernel.resume(victim)
+        for worker in self.workers.values():
+            if worker.process is victim:
+                worker.well_since = self.kernel.now
 
     def _server_fault(self) -> None:
         server = self.server.process
         seconds = self.random.choice([0.3, 2.0, 10.0])
         if self.random.random() < 0.5:
             self.kernel.pause(server)
-            self.kernel.after(seconds, None, self.kernel.resume, server)
+            self.kernel.after(self.random.choice([seconds, 35.0]), None, self.kernel.resume, server)
         elif server.alive:
             self.kernel.kill(server)
             self.server.kill()
             self.kernel.after(seconds, None, self.kernel.revive, server)
+
+    # what must hold at the moment when a fact is stored
+
+    def _watch(self, event: AnyEvent) -> None:
+        match event:
+            case TaskCompleted() if (event.task, event.attempt) not in self.server.answers:
+                self.seen.append(f"{event.task}.{event.attempt} completed before its answer was stored")
+            case AttemptFailed(failure="lost"):
+                worker = self.workers.get(event.worker or "")
+                started = next(at for i, _, at in self.server.events if i == start_id(event.task, event.attempt))
+                since = min(self.kernel.now - 30.0, started)
+                if worker is not None and worker.is_well and worker.well_since < since:
+                    self.seen.append(f"{event.task}.{event.attempt} was lost although {worker.name} was well")
+            case AttemptFailed(failure="fenced"):
+                if not any(_ends(earlier, event) for _, earlier, _ in self.server.events[:-1]):
+                    self.seen.append(f"{event.task}.{event.attempt} was cancelled although it was wanted")
+            case _:
+                pass
+
+    def _items_out_of_order(self) -> list[str]:
+        """Items that were put before their release was stored."""
+        released = {(e.task, e.attempt): at for _, e, at in self.server.events if isinstance(e, TaskReleased)}
+        keys = [((item.body.task, item.body.attempt), item.at) for item in self.server.items.values()]
+        return [f"{key} was put before its release" for key, at in keys if at < released.get(key, HORIZON_S)]
 
     # the end
 
@@ -228,6 +312,7 @@ class World:
     def _report(self) -> Report:
         violations, kinds = check_log([event for _, event, _ in self.server.events], LIMITS)
         state = self._fold()
+        violations += self.seen + self._items_out_of_order()
         violations += [f"{key} ran {n} times" for key, n in self.runs.items() if n > 1]
         violations += [
             f"{task} was acknowledged and never ended" for task in sorted(self.acked) if not _ended(state, task)
@@ -244,6 +329,13 @@ class World:
             events=len(self.server.events), kills=self.kills, pauses=self.pauses,
             router_crashes=self.router_crashes, kinds=kinds,
         )  # fmt: skip
+
+
+def _ends(earlier: AnyEvent, fenced: AttemptFailed) -> bool:
+    """A reason to stop an attempt: its task's end, or its own."""
+    if isinstance(earlier, AttemptFailed):
+        return (earlier.task, earlier.attempt) == (fenced.task, fenced.attempt)
+    return isinstance(earlier, Terminal) and earlier.task == fenced.task
 
 
 def _ended(state: RouterState, task: str) -> bool:

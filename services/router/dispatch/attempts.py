@@ -16,6 +16,9 @@ from services.router.dispatch.live import FRESH_S
 from services.router.dispatch.state import Attempt, Key, RouterState, Task, served
 from services.router.dispatch.turn import REPEAT_S, Turn
 
+STRANGE_S = 10.0
+"""How long an attempt may run that the log does not know: twice what a feed takes to notice that it is broken."""
+
 
 def attempts(turn: Turn) -> Iterator[Action]:
     """Put items, revoke what did not start, give up what nobody mentions, delete what must not run."""
@@ -107,6 +110,15 @@ def _put(task: Task, attempt: Attempt, epoch: int) -> PutItem:
     return PutItem(key, item, subject, item_id(*key), look_first=attempt.epoch != epoch)
 
 
+def _is_zombie(turn: Turn, key: Key) -> bool:
+    """It runs although the log says that its attempt or task has ended; or the log has not known it for a while. Not sooner:
+    another router may have released it, and its credit come before its release (a deposed router that wakes up)."""
+    task, attempt = turn.state.task(key[0]), turn.state.attempt(key)
+    if attempt is None and (task is None or task.terminal is None):
+        return turn.now - turn.live.strangers.setdefault(key, turn.now) > STRANGE_S
+    return attempt is None or attempt.ended or (task is not None and task.terminal is not None)
+
+
 def zombies(turn: Turn) -> Iterator[Action]:
     """Cancel, and repeat while a credit lists it, whatever runs although its attempt or task has ended."""
     live, now = turn.live, turn.now
@@ -115,14 +127,13 @@ def zombies(turn: Turn) -> Iterator[Action]:
             continue  # nobody there to listen
         for running in heard.credit.running:
             key = (running.task, running.attempt)
-            task, attempt = turn.state.task(key[0]), turn.state.attempt(key)
-            unwanted = attempt is None or attempt.ended or (task is not None and task.terminal is not None)
             told = ("cancel", *key)
-            if unwanted and running.phase != "ending" and now - live.told.get(told, -REPEAT_S) >= REPEAT_S:
+            if _is_zombie(turn, key) and running.phase != "ending" and now - live.told.get(told, -REPEAT_S) >= REPEAT_S:
                 live.told[told] = now
                 yield Tell(
                     worker,
                     Control(command="cancel", router=turn.stamp.by, epoch=turn.epoch, task=key[0], attempt=key[1]),
                 )
+    live.strangers = {key: at for key, at in live.strangers.items() if now - at < 2 * STRANGE_S}
     if len(live.told) > 1_000:
         live.told = {k: at for k, at in live.told.items() if now - at < REPEAT_S}

@@ -66,6 +66,7 @@ class Live:
     pending: dict[str, int | None] = field(default_factory=dict)
     cancels: dict[str, str] = field(default_factory=dict)
     revoked: set[Key] = field(default_factory=set)
+    strangers: dict[Key, float] = field(default_factory=dict)
     told: dict[tuple[str, str, int], float] = field(default_factory=dict)
     retry_at: dict[tuple[str, int], float] = field(default_factory=dict)
     confirmed: dict[str, int] = field(default_factory=dict)

@@ -5,10 +5,13 @@ from __future__ import annotations
 from itertools import count
 
 from schemas import events
+from schemas.subjects import group_durable, lane_durable
 from services.router.desk import Desk
 from services.router.dispatch.actions import Publish
 from services.router.dispatch.permits import Limits
-from support.builders import LAPTOP, QWEN, build
+from services.router.policy.decide import Decision
+from services.router.policy.request import RouteRequest
+from support.builders import CREDIT, DESK, LAPTOP, QWEN, TASK, build
 
 
 def test_a_task_whose_models_last_holder_left_waits_and_stops_nobody() -> None:
@@ -28,3 +31,90 @@ def test_a_task_whose_models_last_holder_left_waits_and_stops_nobody() -> None:
     routed = next(event for event in published if isinstance(event, events.TaskRouted))
     assert routed.choice is not None
     assert (routed.choice.model, routed.choice.worker) == (QWEN, LAPTOP)
+
+
+class Seconds:
+    """A desk whose pulses come when the test says, one second apart."""
+
+    def __init__(self) -> None:
+        numbers = count()
+        self.desk = Desk("router-1", slider=1.0, limits=Limits(), new_id=lambda: f"id-{next(numbers)}")
+        self.desk.clock.interval_s = 1.0
+        self.desk.epoch = 1
+        self.seq = 0
+        self.tell(build(events.DispatcherElected, epoch=1))
+        self.desk.beat(0.0, 1_000.0)
+
+    def tell(self, *told: events.AnyEvent) -> None:
+        for event in told:
+            self.seq += 1
+            self.desk.fold([(event, self.seq, self.seq)])
+        self.desk.passed(self.seq)
+
+    def beat(self, times: int = 1) -> None:
+        for _ in range(times):
+            self.desk.beat(self.desk.now + 1.0, 1_000.0 + self.desk.now)
+
+
+def test_how_long_a_task_was_held_under_which_reason_is_known() -> None:
+    seconds = Seconds()
+    seconds.tell(build(events.WorkerReported), build(events.TaskSubmitted), build(events.TaskRouted, epoch=1))
+    seconds.beat(3)
+    assert seconds.desk.live.waits[TASK].held_s == {"busy": 3.0}
+    seconds.tell(build(events.TaskCancelled))
+    seconds.desk.decide(2_000.0)
+    assert seconds.desk.live.waits == {}
+
+
+def test_a_router_that_does_not_decide_holds_nobody() -> None:
+    seconds = Seconds()
+    seconds.desk.epoch = -1
+    seconds.tell(build(events.WorkerReported), build(events.TaskSubmitted))
+    seconds.beat(3)
+    assert seconds.desk.live.waits == {}
+
+
+def test_a_task_that_nobody_can_answer_is_not_asked_about_with_every_credit() -> None:
+    seconds = Seconds()
+    asked: list[str] = []
+    decision = seconds.desk.decision
+
+    def counted(request: RouteRequest, task: str, unix: float) -> Decision:
+        asked.append(task)
+        return decision(request, task, unix)
+
+    seconds.desk.decision = counted  # type: ignore[method-assign]
+    seconds.tell(build(events.TaskSubmitted))
+    for _ in range(5):
+        seconds.desk.decide(1.0)
+    assert len(asked) == 1
+    seconds.beat(2)
+    seconds.desk.decide(2.0)
+    assert len(asked) == 2
+    seconds.tell(build(events.WorkerReported))
+    assert seconds.desk.decide(2.0)
+    assert len(asked) == 3
+
+
+def test_a_release_says_what_it_expected_and_what_it_knew() -> None:
+    seconds = Seconds()
+    seconds.tell(build(events.WorkerReported), build(events.TaskSubmitted))
+    durables = (lane_durable(DESK), group_durable("cpu_inference", QWEN))
+    seconds.desk.live.confirmed.update(dict.fromkeys(durables, 2))
+    seconds.desk.live.hear_credit(CREDIT, seconds.desk.now)
+    seconds.desk.refresh()
+    published = [action.event for action in seconds.desk.decide(1_000.0) if isinstance(action, Publish)]
+    released = next(event for event in published if isinstance(event, events.TaskReleased))
+    assert released.expected_worker == DESK
+    assert released.predicted.total_s is not None and released.cost_s is not None
+    assert [given.worker for given in released.inputs] == [DESK]
+    assert released.position == seconds.desk.stats.position
+
+
+def test_the_fleet_is_made_once_until_something_changes() -> None:
+    seconds = Seconds()
+    seconds.tell(build(events.WorkerReported))
+    first = seconds.desk.fleet(1.0)
+    assert seconds.desk.fleet(1.0) is first
+    seconds.desk.refresh()
+    assert seconds.desk.fleet(1.0) is not first

@@ -121,3 +121,12 @@ def test_a_revoked_attempt_is_never_put_again(desk: Dispatch) -> None:
     desk.live.items.clear()
     desk.live.revoked.add(("t1", 1))
     assert [put.attempt for put in of(PutItem, desk.settle())] == [("t1", 2)]
+
+
+def test_an_attempt_that_the_log_does_not_know_yet_is_left_alone_for_a_while(desk: Dispatch) -> None:
+    """A router that woke up hears credits of attempts that its successor released before it reads of them."""
+    for seconds, cancelled in ((0.0, False), (9.0, False), (1.5, True)):
+        desk.wait(seconds)
+        desk.credit("w2", ("t1", 7), free=0)
+        tells = [tell.control for tell in of(Tell, desk.settle()) if tell.control.command == "cancel"]
+        assert [(tell.task, tell.attempt) for tell in tells] == ([("t1", 7)] if cancelled else [])
