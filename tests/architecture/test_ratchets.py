@@ -16,13 +16,16 @@ FUNCTION_LINES_MAX = 60
 STEP = 20
 
 LONG_FILES: dict[str, int] = {
-    "schemas/events.py": 560,
-    "services/projector/rows.py": 440,
-    "services/projector/store.py": 340,
-    "services/projector/tables.py": 340,
+    "schemas/events.py": 580,
+    "schemas/statistics.py": 320,
+    "services/projector/rows.py": 460,
+    "services/projector/store.py": 360,
+    "services/projector/tables.py": 400,
+    "simulation/world.py": 360,
 }
 LONG_FUNCTIONS: dict[str, int] = {
-    "services/projector/rows.py::_fact": 80,
+    "schemas/samples.py::_completed": 80,
+    "services/projector/tables.py::cells_select": 80,
 }
 
 
