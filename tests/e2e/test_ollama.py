@@ -13,8 +13,11 @@ import pytest
 from services.cli.client import RouterClient, task_path
 from services.cli.parts import BackendAt
 from services.cli.stack import Stack
+from support.backends import vllm_stand_in
 from support.docker import Unavailable
 from support.eventually import eventually
+from support.llama import MODEL as LLAMA_MODEL
+from support.llama import llama
 from support.ollama import MODEL, OllamaServer, ollama
 
 pytestmark = pytest.mark.e2e
@@ -139,3 +142,30 @@ async def read(machines: Machines, task: str, first_token: asyncio.Event) -> lis
         if event.name == "token":
             first_token.set()
     return names
+
+
+async def test_one_name_is_answered_by_an_ollama_a_llama_cpp_and_a_vllm_stand_in(tmp_path: Path) -> None:
+    config = tmp_path / "headrace.toml"
+    config.write_text(f'[models]\n"{MODEL}" = "small"\n"{LLAMA_MODEL}" = "small"\n"org/m" = "small"\n')
+    async with AsyncExitStack() as stack:
+        try:
+            box = stack.enter_context(ollama())
+        except Unavailable as reason:
+            pytest.skip(str(reason))
+        urls = {
+            "box": box.url,
+            "bench": (await stack.enter_async_context(llama())).url,
+            "rack": (await stack.enter_async_context(vllm_stand_in())).url,
+        }
+        backends = [BackendAt(name, url, folder=name) for name, url in urls.items()]
+        whole = await stack.enter_async_context(Stack(tmp_path / "data", backends=backends, config=config, sync="10s"))
+        router = await stack.enter_async_context(RouterClient(whole.router_url))
+        asked = Machines({"box": box}, router)
+        bodies = [
+            {"prompt": f"Name {n} animals.", "model": "small", "constraints": {"max_tokens": 16}} for n in range(2, 14)
+        ]
+        tasks = await asyncio.gather(*(asked.ask(body) for body in bodies))
+        ends = [await asked.ended(task) for task in tasks]
+        assert {(end["state"], end["model"]) for end in ends} == {("completed", "small")}
+        names = await names_of(asked)
+        assert {names[end["worker"]] for end in ends} == {"box", "bench", "rack"}

@@ -1,4 +1,4 @@
-"""Case 51: a job longer than the server's ack wait runs once, and a dead worker's job does not wait longer for it.
+"""Cases 51 and 53: a job longer than the server's ack wait runs once, and a dead worker's job does not wait longer for it.
 
 Reported: either a redelivery waits the whole ack wait of a generous setting, or a long job is run twice. Here the wait is short,
 a worker asks for more time at a third of it, and what becomes of a dead worker's attempt is the router's lease, not the server's.
@@ -105,6 +105,26 @@ async def test_case_51_a_job_that_is_delivered_again_still_runs_once(
         assert (len(stub.chats()), len(other.chats())) == (1, 0)
         assert len(await bench.said(TaskStarted, "t1")) == 1
         assert await bench.said(AttemptFailed, "t1") == []
+
+
+async def test_case_53_an_item_that_waits_for_a_busy_worker_is_not_delivered_before_its_turn(
+    natsd: EmbeddedServer, bus: Bus, stub: Stub, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Taken early it would expire in the worker's hands, several times over, while the first job runs."""
+    monkeypatch.setattr(services.worker.service, "IN_PROGRESS_S", SHORT_WAIT_S / 3)
+    bench, gate = await short_bench(bus), Gate()
+    stub.scripts.append(Script([ollama_frame("a"), gate, ollama_done()]))
+    async with running_worker(natsd.url, stub.url):
+        await bench.ready()
+        await bench.release("first", MODEL)
+        await bench.until_said(TaskStarted, "first")
+        await bench.release("second", MODEL)
+        await passed(3 * SHORT_WAIT_S)
+        assert await bench.unacked(MODEL) == (1, 1)
+        gate.opened.set()
+        await bench.until_said(TaskCompleted, "second")
+    assert [start.deliveries for start in await bench.said(TaskStarted, "second")] == [1]
+    assert await redelivered(bench) == 0
 
 
 # -- ten minutes, in virtual time ------------------------------------------------------------------------------------------
