@@ -97,7 +97,7 @@ class Channels:
                 del self._channels[task]
 
     def close(self, task: str) -> None:
-        """The task never came to be."""
+        """Nobody has read it, and nothing is to be kept for anybody."""
         self._channels.pop(task, None)
 
     def abandoned(self, now: float, grace_s: float) -> list[str]:

@@ -51,13 +51,16 @@ class Readers:
     def told(self, event: AnyEvent) -> None:
         """Readers of the event's task learn of it."""
         task_id = getattr(event, "task", None)
-        if task_id is None or self._channels.get(task_id) is None:
+        channel = self._channels.get(task_id) if task_id is not None else None
+        if task_id is None or channel is None:
             return
         task = self._desk.state.task(task_id)
         if task is not None and task.terminal is None:
             self._channels.moved(self.status(task))
-        elif task is not None and event is task.terminal:
+        elif task is not None and event is task.terminal and channel.had_reader:
             self._look_up(self._end(task))
+        elif task is not None and event is task.terminal:
+            self._channels.close(task_id)  # nobody listened: whoever comes later gets the stored answer
 
     def beat(self, queue: Callable[[], tuple[TaskStatus, ...]]) -> None:
         """Time passed: positions and reasons to those who wait, and away with what nobody reads any more."""
