@@ -31,6 +31,9 @@ from services.runtime.stored import StoredMessage
 
 log = logger("router")
 
+PASSED_S = 0.05
+"""Behind a backlog nobody is helped by waiting for it."""
+
 _named = lru_cache(maxsize=4096)(decode_token)
 """A worker's id by its token: asked for with each piece of an answer."""
 
@@ -50,6 +53,7 @@ class Hearing:
         self._bus, self._desk, self._channels, self._step, self._told = bus, desk, channels, step, told
         self._feeds: list[Feed] = []
         self._read = False
+        self._folded = asyncio.Event()
         self.unknown_events = 0
 
     async def start(self) -> None:
@@ -103,9 +107,20 @@ class Hearing:
         self._desk.fold(events)
         self._desk.passed(messages[-1].seq)
         if self._read:
+            self._step()
             for event, _, _ in events:
                 self._told(event)
-            self._step()
+        self._folded.set()
+        self._folded = asyncio.Event()
+
+    async def passed(self, seq: int) -> None:
+        """Until the fold has passed this sequence, which is at once unless there is a backlog; never for long."""
+        try:
+            async with asyncio.timeout(PASSED_S):
+                while self._desk.state.position < seq:
+                    await self._folded.wait()
+        except TimeoutError:
+            pass
 
     async def _on_cells(self, messages: list[StoredMessage]) -> None:
         for message in messages:

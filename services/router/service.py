@@ -38,6 +38,8 @@ from services.runtime.provision import provision
 log = logger("router")
 
 RETRY_AFTER_S = 5.0
+SOON_S = 0.001
+"""Short beside any deadline; long enough that several acks of one pass are one look."""
 
 
 class RouterService:
@@ -68,9 +70,10 @@ class RouterService:
         self._hearing = Hearing(bus, self.desk, self.channels, step=self._step, told=self._readers.told)
         self._term = Term(bus, self.desk, clock)
         self._executor = Executor(
-            bus, self.desk.live, now=lambda: self.desk.now, position=lambda: self.desk.state.position, done=self._step
+            bus, self.desk.live, now=lambda: self.desk.now, position=lambda: self.desk.state.position, done=self._soon
         )
         self._loops: list[asyncio.Task[None]] = []
+        self._later: asyncio.TimerHandle | None = None
         self._last = 0
 
     # -- life ----------------------------------------------------------------------------------------------------------
@@ -126,6 +129,16 @@ class RouterService:
             except Exception:  # what came next may put it right; ending here would end every other task's way too
                 log.exception("cannot decide", action="step_failed", position=self.desk.state.position)
 
+    def _soon(self) -> None:
+        """Look again, once for all that was done within a millisecond: what was published only now counts when it is heard
+        back, which looks by itself and must not wait behind this."""
+        if self._later is None:
+            self._later = asyncio.get_running_loop().call_later(SOON_S, self._looked_soon)
+
+    def _looked_soon(self) -> None:
+        self._later = None
+        self._step()
+
     def _on_pulse(self, message: Msg) -> None:
         self.desk.beat(self._clock.monotonic(), self._clock.unix())
         self._readers.beat(self.queue)
@@ -163,12 +176,13 @@ class RouterService:
         self.channels.open(task_id)
         self.channels.moved(_accepted(task_id, task, asked))
         try:
-            await self._bus.publish_event(event, submit_id(task_id))
+            ack = await self._bus.publish_event(event, submit_id(task_id))
         except BusError:  # if it was stored after all, the log brings it back
             self.desk.live.drafts.pop(task_id, None)
             self.desk.live.cancels.pop(task_id, None)
             self.channels.close(task_id)
             raise
+        await self._hearing.passed(ack.seq)  # its release is on its way before we spend time on words about it
         return Submitted(task=task_id, domain=asked.domain, language=asked.language, decision=routed)
 
     def _refuse_full(self, client: str) -> None:
