@@ -6,7 +6,7 @@ moment loses or repeats nothing; what the log repeats is passed over. All calls 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +14,13 @@ import duckdb
 import msgspec
 
 from schemas.errors import StoreError
-from schemas.statistics import Cell, Rates, Sums
-from services.projector import tables
+from schemas.statistics import Cell
+from services.projector import cells_sql, tables
+from services.projector.batch import Batch, Keys
+from services.projector.cells_sql import cell_of
 from services.projector.files import Files
 from services.projector.heartbeats import HeartbeatRow
-from services.projector.rows import Batch, KeyRow, Keys
+from services.projector.rows import KeyRow
 from services.runtime.logs import logger
 from services.runtime.stored import StoredMessage
 
@@ -211,8 +213,8 @@ class Store:
         if touched:
             self._change(
                 [
-                    (tables.FORGET, [touched]),
-                    (tables.REFRESH, [touched]),
+                    (cells_sql.FORGET, [touched]),
+                    (cells_sql.REFRESH, [touched]),
                     ("UPDATE meta SET seq = ? WHERE k = 'cells'", [self.position]),
                 ]
             )
@@ -315,36 +317,3 @@ def appends(batch: Batch) -> list[tuple[str, list[Any] | None]]:
 def _lines(rows: Sequence[msgspec.Struct]) -> list[str]:
     """Each row as JSON: encoded at once and cut, which is cheaper than one by one; JSON has no newline inside a value."""
     return _encoder.encode_lines(rows).decode().split("\n")[:-1]
-
-
-def cell_of(row: Sequence[Any]) -> Cell:
-    """A row of ``cells`` (without its number) as the value that travels in KV ``stats``."""
-    values = iter(row)
-    model, domain, worker, digest, model_bytes = (next(values) for _ in range(5))
-    fields: dict[str, Any] = {name: _sums(values) for name in tables.SUMS}
-    fields |= {name: _rates(values) for name in tables.RATES}
-    fields["quality"] = _sums(values)
-    ok_n, fail_n, last_seq, speed_at_us, quality_at_us = values
-    return Cell(
-        model=model,
-        domain=domain,
-        worker=worker,
-        digest=digest,
-        model_bytes=model_bytes,
-        **fields,
-        ok_n=ok_n,
-        fail_n=fail_n,
-        last_seq=last_seq,
-        speed_at_us=speed_at_us,
-        quality_at_us=quality_at_us,
-    )
-
-
-def _sums(values: Iterator[Any]) -> Sums:
-    n, w, wx, p50, p95 = (next(values) for _ in range(5))
-    return Sums(n=n, w=w, wx=wx, p50=p50, p95=p95)
-
-
-def _rates(values: Iterator[Any]) -> Rates:
-    n, w, wtok, wus, wfree_us, p50, p95 = (next(values) for _ in range(7))
-    return Rates(n=n, w=w, wtok=wtok, wus=wus, wfree_us=wfree_us, p50=p50, p95=p95)

@@ -25,8 +25,7 @@ CORE = (
     ),
     *(f"services/worker/{name}.py" for name in "attempts freshness outcome priority timings".split()),
     "services/worker/backends/names.py",
-    "services/projector/rows.py",
-    "services/projector/tables.py",
+    *(f"services/projector/{name}.py" for name in "batch cells_sql heartbeats rows tables views".split()),
     "simulation/check.py",
 )
 """Decide, fold, plan, score: time, randomness and ids are arguments. ``*`` reaches into sub-folders too."""

@@ -13,9 +13,10 @@ from hypothesis import strategies as st
 
 from schemas.cells import WEIGHT_ONE, weight
 from schemas.statistics import Cell, CellKey, Sample, fold, key_of
-from services.projector import tables
-from services.projector.rows import Batch, Keys
-from services.projector.store import appends, cell_of
+from services.projector import cells_sql, tables
+from services.projector.batch import Batch, Keys
+from services.projector.cells_sql import cell_of
+from services.projector.store import appends
 from support.samples import changing_log, sample_log
 
 
@@ -46,8 +47,8 @@ def by_sql(database: duckdb.DuckDBPyConnection, batches: list[list[Sample]]) -> 
         for sql, parameters in appends(batch):
             database.execute(sql, parameters)
         touched = sorted(batch.touched)
-        database.execute(tables.FORGET, [touched])
-        database.execute(tables.REFRESH, [touched])
+        database.execute(cells_sql.FORGET, [touched])
+        database.execute(cells_sql.REFRESH, [touched])
     return cells_of(database)
 
 
@@ -80,7 +81,7 @@ def test_order_of_arrival_changes_nothing_in_sql(
     database: duckdb.DuckDBPyConnection, log: list[Sample], data: st.DataObject
 ) -> None:
     assert by_sql(database, [data.draw(st.permutations(log))]) == folded(log)
-    database.execute(tables.REBUILD)
+    database.execute(cells_sql.REBUILD)
     assert cells_of(database) == folded(log)
 
 

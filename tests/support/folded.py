@@ -16,7 +16,7 @@ from schemas.codec import UnknownEvent, decode
 from schemas.errors import InvalidEvent
 from schemas.statistics import Cell, CellKey, Sample, fold, key_of, sample_of
 from services.projector import tables
-from services.projector.store import cell_of
+from services.projector.cells_sql import cell_of
 from services.runtime.stored import StoredMessage
 from support.history import Raw
 

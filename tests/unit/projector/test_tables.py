@@ -10,6 +10,7 @@ import duckdb
 import pytest
 
 from services.projector import tables
+from services.projector.views import VIEWS
 
 SQL_MD = (Path(__file__).parents[3] / "docs" / "sql.md").read_text()
 
@@ -42,6 +43,6 @@ def test_every_example_of_the_documentation_runs(empty: duckdb.DuckDBPyConnectio
 
 
 def test_an_empty_projection_answers_with_no_rows(empty: duckdb.DuckDBPyConnection) -> None:
-    assert {name: empty.execute(f"SELECT count(*) FROM {name}").fetchone() for name in tables.VIEWS} == dict.fromkeys(
-        tables.VIEWS, (0,)
+    assert {name: empty.execute(f"SELECT count(*) FROM {name}").fetchone() for name in VIEWS} == dict.fromkeys(
+        VIEWS, (0,)
     )
