@@ -88,6 +88,9 @@ class Executor:
 
     async def _publish(self, action: Publish) -> None:
         ack = await self._bus.publish_event(action.event, action.msg_id, deadline_s=TRY_S)
+        if ack.duplicate and ack.seq <= self._position():
+            # The fold has passed whoever was first. If that did not count (a later version's fact), more of us will not either.
+            await asyncio.sleep(AGAIN_S)
         self._live.stored(action.key, ack.seq)
         self._live.folded(self._position())
 

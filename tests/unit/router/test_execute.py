@@ -13,6 +13,7 @@ from schemas.errors import BusError
 from schemas.streams import lane_consumer
 from schemas.subjects import control_subject, item_subject, lane_durable
 from schemas.work import Control, WorkItem, decode_wire
+from services.router import execute
 from services.router.dispatch.actions import Action, DeleteItem, DropConsumer, EnsureConsumer, Publish, PutItem, Tell
 from services.router.dispatch.engine import mark_pending
 from services.router.dispatch.live import Live
@@ -33,7 +34,8 @@ class Doing:
 
     def __init__(self, bus: Bus) -> None:
         self.live, self.looked = Live(), 0
-        self.executor = Executor(bus, self.live, now=lambda: 7.0, position=lambda: 0, done=self._done)
+        self.position = 0
+        self.executor = Executor(bus, self.live, now=lambda: 7.0, position=lambda: self.position, done=self._done)
 
     def _done(self) -> None:
         self.looked += 1
@@ -111,3 +113,19 @@ async def test_closing_leaves_nothing_running(doing: Doing, bus: Bus, monkeypatc
     doing.executor.start([Publish(EVENT, "t")])
     await doing.executor.close()
     assert not doing.executor._running
+
+
+async def test_a_duplicate_that_the_fold_has_passed_is_no_busy_loop(
+    doing: Doing, bus: Bus, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await bus.publish_event(EVENT, "t")
+    await doing.do(Publish(EVENT, "t"))
+    assert doing.live.pending == {"t": 1}  # not folded yet: the fold will tell
+    doing.position = 1
+    doing.live.folded(1)
+    monkeypatch.setattr(execute, "AGAIN_S", 3_600.0)
+    mark_pending(doing.live, [Publish(EVENT, "t")])
+    doing.executor.start([Publish(EVENT, "t")])
+    assert await bus.fence()
+    await bus.publish_event(EVENT, "another")
+    assert doing.live.pending == {"t": None} and doing.looked == 1
