@@ -16,7 +16,8 @@ from schemas.events import EVENT_TYPES, AnyEvent, Event
 
 Upcaster = Callable[[dict[str, Any]], dict[str, Any]]
 
-CURRENT: dict[str, int] = {str(cls.__struct_config__.tag): 1 for cls in EVENT_TYPES}
+_TAG_OF = {cls: str(cls.__struct_config__.tag) for cls in EVENT_TYPES}
+CURRENT: dict[str, int] = dict.fromkeys(_TAG_OF.values(), 1)
 UPCASTERS: dict[tuple[str, int], Upcaster] = {}
 """(type, from version) -> the step to the next version. One row for each step, for ever."""
 
@@ -62,7 +63,7 @@ def decode(data: bytes) -> AnyEvent | UnknownEvent:
         event: AnyEvent = _decoder.decode(data)
     except UNREADABLE as error:
         return _decode_unusual(data, error)
-    if event.v == CURRENT[str(type(event).__struct_config__.tag)]:
+    if event.v == CURRENT[_TAG_OF[type(event)]]:
         return event
     return _decode_unusual(data, None)
 
