@@ -8,7 +8,7 @@ PYTEST := $(BIN)/python -m pytest
 export HEADRACE_TORTURE ?= long
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test check format bench sim torture proof e2e e2e-ollama e2e-compose e2e-nats docs lock clean
+.PHONY: help install demo test check format bench sim torture proof e2e e2e-ollama e2e-compose e2e-nats e2e-duckdb docs lock clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -43,10 +43,14 @@ torture: $(VENV)/.dev ## kill, pause and flood real processes for minutes
 proof: $(VENV)/.dev ## `make test` and the short `make torture` in one run, as CI does
 	HEADRACE_TORTURE=short $(PYTEST) -m "not e2e and not bench" $(ARGS)
 
-e2e: e2e-nats e2e-ollama e2e-compose ## all three below
+e2e: e2e-nats e2e-duckdb e2e-ollama e2e-compose ## all four below
 
 e2e-nats: $(VENV)/.dev ## the real `nats` CLI takes nats/*.json unchanged (needs Go)
 	$(PYTEST) -m e2e tests/e2e/test_nats_cli.py $(ARGS)
+
+e2e-duckdb: $(VENV)/.dev ## DuckDB's own command line reads a running projector's snapshot
+	$(BIN)/python -m pip install -q --upgrade --target .parts/duckdb duckdb-cli
+	$(PYTEST) -m e2e tests/e2e/test_duckdb_cli.py $(ARGS)
 
 e2e-ollama: $(VENV)/.dev ## two real Ollama servers as the two machines (needs Go, 6 min once)
 	$(PYTEST) -m e2e tests/e2e/test_ollama.py tests/contract/test_backends.py $(ARGS)
