@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 import msgspec
 
 from schemas.events import Candidate, Measure, Removal, TaskRouted
+from schemas.prediction import factor
 
 Names = Mapping[str, str]
 # More rivals or removals than this are counted, not told: an explanation must fit on a screen.
@@ -110,10 +111,17 @@ def _cost_line(best: Candidate, slider: float) -> str:
     return f"{line}. Its quality of {points:.0f} points is worth {seconds(-parts.quality_s)} at {slider:g} s a point."
 
 
+def _speed(measure: Measure, others_use: float | None) -> str:
+    """A rate is kept as of a machine without other users; what is left of it now is what the prediction counts on."""
+    if measure.value is None or others_use == 0.0:
+        return f"{_number(measure.value)} tokens/s"
+    return f"{_number(measure.value * factor(others_use))} tokens/s now, {_number(measure.value)} without other users"
+
+
 def _evidence_lines(best: Candidate) -> list[str]:
     lines = [
-        f"Decode {_number(best.decode.value)} tokens/s ({provenance(best.decode)}).",
-        f"Prefill {_number(best.prefill.value)} tokens/s ({provenance(best.prefill)}).",
+        f"Decode {_speed(best.decode, best.others_use)} ({provenance(best.decode)}).",
+        f"Prefill {_speed(best.prefill, best.others_use)} ({provenance(best.prefill)}).",
         f"Quality {best.quality.value or 0.0:.2f} of 1 ({provenance(best.quality)}).",
     ]
     if best.resident is not True:
@@ -128,8 +136,8 @@ def _evidence_lines(best: Candidate) -> list[str]:
     if best.others_use:
         lines.append(f"Somebody else uses {best.others_use:.0%} of the machine, which slows it down.")
     if best.uncertainty is not None:
-        factor = 2.718281828**best.uncertainty
-        lines.append(f"The speed is sure to a factor of {factor:.1f}; that is shown here and changes no cost.")
+        spread = 2.718281828**best.uncertainty
+        lines.append(f"The speed is sure to a factor of {spread:.1f}; that is shown here and changes no cost.")
     return lines
 
 
