@@ -118,13 +118,16 @@ class Desk:
             return None
         try:
             decision = self.decision(request_of(submitted), submitted.task, self.unix)
-        except UnknownModel:
-            decision = None  # its last holder left since it was accepted; one may come back
-        if decision is None or decision.choice is None:
-            self._unanswerable[submitted.task] = moment
-            return None
-        self._unanswerable.pop(submitted.task, None)
-        return self.routed(decision, submitted.task, submitted.id, self.unix)
+        except UnknownModel as unknown:  # its last holder left since it was accepted; one may come back
+            why = str(unknown)
+        else:
+            if decision.choice is not None:
+                self._unanswerable.pop(submitted.task, None)
+                return self.routed(decision, submitted.task, submitted.id, self.unix)
+            why = decision.removed[0].reason if decision.removed else "no machine has reported a model"
+        self._unanswerable[submitted.task] = moment
+        self.live.unanswered[submitted.task] = why
+        return None
 
     def _moment(self) -> tuple[int, int]:
         """A task that nobody could answer is tried again after the next report, and each second; not with every credit."""

@@ -56,7 +56,7 @@ class Live:
     """``items``: where an attempt's item lies and since when. ``pending``: message ids on their way, each with the sequence
     it was stored at, or None while unknown; the engine does not repeat what is pending. ``drafts``: decisions that are on their
     way to the log, so that a task need not wait for that before its release follows. ``boots``: each worker's boot as its last
-    report has it. ``unheld``: consumers without holders, and since when."""
+    report has it. ``unanswered``: why nobody can answer a task yet. ``unheld``: consumers without holders, and since when."""
 
     workers: dict[str, Heard] = field(default_factory=dict)
     boots: dict[str, str] = field(default_factory=dict)
@@ -75,6 +75,7 @@ class Live:
     waits: dict[str, Wait] = field(default_factory=dict)
     seen: dict[str, float] = field(default_factory=dict)
     drafts: dict[str, TaskRouted] = field(default_factory=dict)
+    unanswered: dict[str, str] = field(default_factory=dict)
 
     def hear_credit(self, credit: Credit, now: float) -> None:
         """A worker's absolute word. An older one of the same boot, or one of a former boot, changes nothing."""
@@ -128,6 +129,8 @@ class Live:
             del self.drafts[task]
         for task in [t for t in self.cancels if (known := state.task(t)) is not None and known.terminal is not None]:
             del self.cancels[task]
+        for task in [t for t in self.unanswered if t in self.drafts or t not in tasks]:
+            del self.unanswered[task]
         for task in [t for t in self.seen if t not in tasks]:
             del self.seen[task]
         for task in [t for t in self.waits if t not in tasks]:

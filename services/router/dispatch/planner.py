@@ -120,8 +120,8 @@ def plan(
 def _place(task: Task, desk: _Desk) -> Release | str:
     submitted = task.submitted
     if _choice(task, desk) is None:
-        decided = task.routed_seq is not None or submitted.task in desk.live.drafts
-        return "no_model: no machine can answer this yet" if decided else "routing: the model is being chosen"
+        why = desk.live.unanswered.get(submitted.task)
+        return f"no_model: {why}" if why is not None else "routing: the model is being chosen"
     retry_at = desk.live.retry_at.get((submitted.task, task.next_attempt))
     if retry_at is not None and retry_at > desk.now:
         return f"backoff: tries again in {retry_at - desk.now:.0f} s"

@@ -118,3 +118,20 @@ def test_the_fleet_is_made_once_until_something_changes() -> None:
     assert seconds.desk.fleet(1.0) is first
     seconds.desk.refresh()
     assert seconds.desk.fleet(1.0) is not first
+
+
+def test_a_task_that_nobody_can_answer_says_why_it_waits() -> None:
+    seconds = Seconds()
+    wishes = (events.Wants(), events.Wants(model=QWEN, worker="nobody"), events.Wants(model="gone"))
+    seconds.tell(*(build(events.TaskSubmitted, task=f"t{n}", wants=wants) for n, wants in enumerate(wishes)))
+    seconds.desk.decide(1.0)
+    seconds.desk.refresh()
+    assert seconds.desk.plan().holds["t0"] == "no_model: no machine has reported a model"
+    seconds.tell(build(events.WorkerReported))
+    seconds.desk.decide(2.0)
+    holds = seconds.desk.plan().holds
+    assert holds["t1"].startswith("no_model: worker: nobody is called nobody")
+    assert holds["t2"].startswith("no_model: ") and QWEN in holds["t2"]
+    assert set(seconds.desk.live.unanswered) == {"t0", "t1", "t2"}
+    seconds.desk.decide(3.0)
+    assert set(seconds.desk.live.unanswered) == {"t1", "t2"}
