@@ -224,23 +224,21 @@ def effective(
     """
     size = model_bytes or stats.typical_bytes(model)
     log_size = math.log(size / GB) if size else None
-    decode, uncertainty = _speed(stats, "decode", model, domain, worker, log_size, now_us)
-    prefill, _ = _speed(stats, "prefill", model, domain, worker, log_size, now_us)
-    loads, _ = _speed(stats, "load", model, domain, worker, log_size, now_us)
+    loads = _speed(stats, "load", model, domain, worker, log_size, now_us)
     return Effective(
-        decode=decode,
-        prefill=prefill,
+        decode=_speed(stats, "decode", model, domain, worker, log_size, now_us),
+        prefill=_speed(stats, "prefill", model, domain, worker, log_size, now_us),
         load=Measure(value=1.0 / (loads.value or 1.0), level=loads.level, n=loads.n, age_s=loads.age_s),
         output_tokens=_output(stats, model, domain, now_us),
         quality=_quality(stats, model, domain, worker, now_us),
-        uncertainty=uncertainty,
+        uncertainty=_uncertainty(stats, model, worker, now_us),
     )
 
 
 def _speed(
     stats: Statistics, field: Field, model: str, domain: str, worker: str, log_size: float | None, now_us: int
-) -> tuple[Measure, float]:
-    """A rate per second and the sd of its logarithm. Every level is a logarithm for *this* model's size."""
+) -> Measure:
+    """A rate per second. Every level is a logarithm for *this* model's size."""
     fleet, by_model = stats.pool(field), stats.pool(field, "m", model)
     by_worker = stats.pool(field, "w", worker)
     pair, cell = stats.pool(field, "mw", model, worker), stats.pool(field, "c", model, domain, worker)
@@ -256,12 +254,16 @@ def _speed(
         ("worker", by_worker),
         ("model", by_model),
     )
-    measure = _measure(math.exp(y), levels, now_us)
+    return _measure(math.exp(y), levels, now_us)
+
+
+def _uncertainty(stats: Statistics, model: str, worker: str, now_us: int) -> float:
+    """The standard deviation of ln(decode rate) (ROUTING.md, B3.2); evidence fades with its age, the rate does not."""
+    by_worker, pair = stats.pool("decode", "w", worker), stats.pool("decode", "mw", model, worker)
     if not by_worker.n:
-        return measure, 1.0
+        return 1.0
     fresh = 0.5 ** ((by_worker.age_s(now_us) or 0.0) / CONFIDENCE_HALF_LIFE_S)
-    variance = 0.25 / (by_worker.weight() * fresh + 1.0) + 0.04 / (pair.weight() * fresh + 1.0)
-    return measure, math.sqrt(variance)
+    return math.sqrt(0.25 / (by_worker.weight() * fresh + 1.0) + 0.04 / (pair.weight() * fresh + 1.0))
 
 
 def _scaled(pool: _Pool, log_size: float | None) -> tuple[float, int]:
