@@ -15,7 +15,7 @@ from nats.aio.msg import Msg
 
 from schemas.cells import Cell
 from schemas.codec import UnknownEvent, decode
-from schemas.errors import InvalidEvent
+from schemas.errors import HeadraceError, InvalidEvent
 from schemas.events import AnyEvent, Credit, WorkerLoad
 from schemas.exchange import origin
 from schemas.streams import ADVISORIES
@@ -159,11 +159,12 @@ class Hearing:
         """An item that came back too often: revoke its attempt, whoever holds it."""
         try:
             seq = int(msgspec.json.decode(message.data)["stream_seq"])
-        except (msgspec.DecodeError, KeyError, TypeError, ValueError):
-            log.warning("not an advisory", action="advisory_skipped", seq=message.seq)
+            item = await self._bus.stored("TASKS", seq)
+            subject = parse_item_subject(item.subject) if item is not None else None
+        except (msgspec.DecodeError, KeyError, TypeError, ValueError, HeadraceError) as error:
+            # Passed by: the attempt's start deadline or lease ends it just as well.
+            log.warning("an advisory is of no use", action="advisory_skipped", seq=message.seq, error=repr(error))
             return
-        item = await self._bus.stored("TASKS", seq)
-        if item is not None:
-            subject = parse_item_subject(item.subject)
+        if subject is not None:
             self._desk.live.revoked.add((subject.task, subject.attempt))
             self._step()

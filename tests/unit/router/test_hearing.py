@@ -104,6 +104,8 @@ async def test_a_wish_to_cancel_counts_for_open_tasks_only(ears: Ears, bus: Bus)
 async def test_an_item_that_the_server_gave_up_is_revoked(ears: Ears, bus: Bus) -> None:
     seq = (await bus.publish_stored(item_subject("c", "m", "any", "t", 2), b"{}", "t.2")).seq
     advisory = "$JS.EVENT.ADVISORY.CONSUMER.MAX_DELIVERIES.TASKS.g"
+    body = (await bus.publish_stored("task.in.me.t", b"{}", "t.in")).seq
     await bus.send(advisory, b"nonsense")
+    await bus.send(advisory, msgspec.json.encode({"stream": "TASKS", "consumer": "g", "stream_seq": body}))
     await bus.send(advisory, msgspec.json.encode({"stream": "TASKS", "consumer": "g", "stream_seq": seq}))
     await eventually(lambda: ears.desk.live.revoked == {("t", 2)})
