@@ -157,6 +157,45 @@ async def test_a_task_can_be_cancelled_at_a_router_that_does_not_decide(
         await eventually(lambda: not standby.desk.live.cancels and not router.desk.live.cancels)
 
 
+async def test_a_worker_that_leaves_in_the_middle_of_a_flood_costs_no_attempt(
+    natsd: EmbeddedServer, router: RouterService, stub: Stub, bus: Bus
+) -> None:
+    gate = Gate()
+    stub.scripts += [Script([ollama_frame("a"), gate, ollama_done()])] * 3
+    async with running_worker(natsd.url, stub.url, worker="w-stays"):
+        async with running_worker(natsd.url, stub.url, worker="w-leaves", slots=2):
+            await with_workers(router, 2)
+            tasks = [(await router.submit(question())).task for _ in range(12)]
+            await eventually(lambda: len(stub.chats()) == 3)
+            gate.opened.set()
+        for task in tasks:
+            assert (await end_of(router, task)).status.state == "completed"
+        assert set(router.fleet().workers) == {"w-stays"}
+    violations, kinds = check_log(await whole_log(bus), Limits())
+    assert (violations, kinds["task.completed"], kinds["worker.left"]) == ([], 12, 2)
+
+
+async def test_a_model_that_its_machine_lost_waits_for_it_and_runs_when_it_is_back(
+    natsd: EmbeddedServer, router: RouterService, stub: Stub
+) -> None:
+    def held() -> bool:
+        return any(MODEL in view.models for view in router.fleet().workers.values())
+
+    gate, tags = Gate(), dict(stub.pages["/api/tags"])
+    stub.scripts.append(Script([ollama_frame("a"), gate, ollama_done()]))
+    async with running_worker(natsd.url, stub.url):
+        await with_workers(router, 1)
+        first, second = [(await router.submit(question())).task for _ in range(2)]
+        await started(router, first)
+        stub.pages["/api/tags"] = {"models": []}
+        await eventually(lambda: not held())
+        gate.opened.set()
+        assert (await end_of(router, first)).status.state == "completed"
+        await eventually(lambda: "no_worker" in str(router.queue()[0].reason))
+        stub.pages["/api/tags"] = tags
+        assert (await end_of(router, second)).status.state == "completed"
+
+
 async def test_when_the_dispatcher_dies_another_router_decides_under_a_later_epoch(
     natsd: EmbeddedServer, stub: Stub, bus: Bus
 ) -> None:
