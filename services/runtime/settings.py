@@ -115,7 +115,6 @@ class Limits(Section, frozen=True, kw_only=True):
     backend: Limit = Limit()
     queue_total: AtLeastOne = 1000
     queue_client: AtLeastOne = 200
-    no_worker_wait_s: Seconds = 30.0
 
 
 class Privacy(Section, frozen=True, kw_only=True):
