@@ -7,6 +7,12 @@ BIN := $(VENV)/bin
 PYTEST := $(BIN)/python -m pytest
 export HEADRACE_TORTURE ?= long
 
+# The acceptance tests compare machines with each other, so they run alone; the rest shares two processes.
+define ALL_TESTS
+$(PYTEST) -m "$(QUICK)" $(ARGS) tests/acceptance
+$(PYTEST) -m "$(QUICK)" $(ARGS) --ignore=tests/acceptance -n 2 --dist loadfile
+endef
+
 .DEFAULT_GOAL := help
 .PHONY: help install demo test check format bench sim torture proof e2e e2e-ollama e2e-compose e2e-nats e2e-duckdb docs lock clean
 
@@ -18,8 +24,9 @@ install: $(VENV)/.run ## the product alone, into .venv, with the versions of req
 demo: $(VENV)/.demo ## two real llama.cpp servers of different speed, a dozen prompts, and what was measured
 	@$(BIN)/headrace up --demo $(ARGS)
 
-test: $(VENV)/.dev ## unit, property, contract, story and integration tests
-	$(PYTEST) -m "not torture and not e2e and not bench" $(ARGS)
+test: QUICK := not torture and not e2e and not bench
+test: $(VENV)/.dev ## everything that needs no part built first, in a few minutes
+	$(ALL_TESTS)
 
 check: $(VENV)/.dev ## formatting, lint, strict types, who may import whom
 	$(BIN)/ruff format --check .
@@ -40,8 +47,10 @@ sim: $(VENV)/.dev ## the attempt protocol under a seeded simulator; ARGS="--seed
 torture: $(VENV)/.dev ## kill, pause and flood real processes for minutes
 	$(PYTEST) -m torture -o faulthandler_timeout=3000 $(ARGS)
 
-proof: $(VENV)/.dev ## `make test` and the short `make torture` in one run, as CI does
-	HEADRACE_TORTURE=short $(PYTEST) -m "not e2e and not bench" $(ARGS)
+proof: QUICK := not e2e and not bench
+proof: export HEADRACE_TORTURE := short
+proof: $(VENV)/.dev ## `make test` and the short form of `make torture`, as CI runs them
+	$(ALL_TESTS)
 
 e2e: e2e-nats e2e-duckdb e2e-ollama e2e-compose ## all four below
 

@@ -11,6 +11,10 @@ from hypothesis import HealthCheck, settings
 # Fixtures live beside what they start. Listed here, not found: a fixture's home must be easy to look up.
 pytest_plugins = ["support.natsd"]
 
+# What the command prints in a test is as wide as in a pipe, wherever the tests run.
+for variable in ("COLUMNS", "LINES"):
+    os.environ.pop(variable, None)
+
 # Machines are busy: how long an example takes says nothing. CI tries the same examples each time; a person's runs look further.
 settings.register_profile(
     "headrace",
