@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 from services.cli.client import RouterClient
 from services.cli.exits import CommandFailed, Exit
 from services.cli.supervision import Part
+from services.runtime.server import Sync
 
 WORKER_DRAIN_S = 30.0
 """A running answer may be finished; a worker that drains longer than its own drain time is killed."""
@@ -41,6 +42,8 @@ class Surroundings(NamedTuple):
     nats_url: str
     router_url: str
     config: Path | None = None
+    sync: Sync = "always"
+    """How the nats-server was started: the router cannot ask it, and says so to people."""
 
     def arguments(self, data: Path) -> tuple[str, ...]:
         config = ("--config", str(self.config)) if self.config else ()
@@ -61,7 +64,11 @@ def router_part(around: Surroundings) -> Part:
         name="router",
         module="services.router",
         arguments=around.arguments(around.data),
-        environment={"HEADRACE_ROUTER_HOST": str(address.hostname), "HEADRACE_ROUTER_PORT": str(address.port)},
+        environment={
+            "HEADRACE_ROUTER_HOST": str(address.hostname),
+            "HEADRACE_ROUTER_PORT": str(address.port),
+            "HEADRACE_NATS_SYNC": around.sync,
+        },
         log=around.log("router"),
         drain_s=SERVICE_DRAIN_S,
         stop_order=SERVICES_STOP,

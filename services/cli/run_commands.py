@@ -70,7 +70,7 @@ def up(
         raise CommandFailed("--demo brings its own servers", hint="leave out --demo or --backend", code=Exit.USAGE)
     terminal = console(record=record is not None, quiet=json)
     settings = load(config, os.environ)
-    when = sync or settings.nats.sync
+    when = sync or settings.nats.sync or "always"
     around = run.Terminal(terminal, _speaker(terminal, json), config)
     if not demo:
         place, wanted = data or settings.data_dir, settings.router.port if port is None else port
@@ -106,7 +106,7 @@ def nats(
 ) -> None:
     """Run the embedded nats-server alone."""
     settings = load(None, os.environ)
-    place, when = data or settings.data_dir, sync or settings.nats.sync
+    place, when = data or settings.data_dir, sync or settings.nats.sync or "always"
     arguments = ["--data", str(place), "--host", host, "--port", str(port or settings.nats.port), "--sync", when]
     become("services.runtime.server", arguments)
 

@@ -6,6 +6,7 @@ Answers "how do the parts come up together, and go down together?". Both ``up`` 
 from __future__ import annotations
 
 import asyncio
+import os
 import socket
 from collections.abc import Iterable, Sequence
 from itertools import chain, repeat
@@ -18,6 +19,7 @@ from services.cli.supervision import BACKOFF_S, Child, Say, Supervisor
 from services.runtime.bus import Bus
 from services.runtime.provision import provision
 from services.runtime.server import EmbeddedServer, Sync
+from services.runtime.settings import load
 
 NATS_POLL_S = 0.2
 """Costs nothing, and is short beside the 30 s for which the parts repeat what was not acknowledged."""
@@ -71,6 +73,10 @@ class Stack:
         around = self._surroundings()
         await self.supervisor.start([worker_part(around, backend) for backend in backends])
 
+    async def join_later(self, backend: BackendAt) -> None:
+        """A worker for a model server that was found while everything runs; what goes wrong with it is said."""
+        await self.supervisor.add(worker_part(self._surroundings(), backend))
+
     async def stop(self) -> None:
         """Workers drain while the router still serves, then router and projector, then NATS."""
         if self._nats_watcher is not None:
@@ -84,7 +90,7 @@ class Stack:
         except ServerError as error:
             raise CommandFailed(str(error)) from error
         async with await Bus.connect(self.nats.url, name="up") as bus:
-            await provision(bus)
+            await provision(bus, keep_s=load(self._config, os.environ).privacy.keep_s)  # as the router will
         self._say(f"nats ready: {self.nats.url}, sync {self.nats.sync}")
         if self._restart:
             self._nats_watcher = asyncio.create_task(self._watch_nats())
@@ -94,7 +100,7 @@ class Stack:
         await self.supervisor.start(parts)
 
     def _surroundings(self) -> Surroundings:
-        return Surroundings(self._data, self.nats.url, self.router_url, self._config)
+        return Surroundings(self._data, self.nats.url, self.router_url, self._config, self.nats.sync)
 
     async def _watch_nats(self) -> None:
         """The parts wait for the server and repeat what it had not acknowledged; it only has to come back on its port."""

@@ -33,12 +33,13 @@ class Section(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
 
 class Nats(Section, frozen=True, kw_only=True):
-    """``sync`` "always" survives a power cut; "10s" is faster. ``port`` is the embedded server's; -1 is any free one."""
+    """``sync`` "always" survives a power cut; "10s" is faster. Unset, a server that Headrace starts syncs always, and of one
+    that it did not start nothing is known. ``port`` is the embedded server's; -1 is any free one."""
 
     url: str = "nats://127.0.0.1:4222"
     user: str | None = None
     password: str | None = None
-    sync: Literal["always", "10s"] = "always"
+    sync: Literal["always", "10s"] | None = None
     port: Port = 4222
 
 

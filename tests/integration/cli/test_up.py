@@ -55,9 +55,10 @@ async def test_up_serves_a_backend_brings_back_what_is_killed_and_stops_on_ctrl_
     tmp_path: Path, llama: LlamaServer
 ) -> None:
     port = free_port()
-    async with Up(tmp_path, "--backend", llama.url, "--port", str(port)) as up:
+    async with Up(tmp_path, "--backend", llama.url, "--port", str(port), "--sync", "10s") as up:
         await up.until("worker")
         async with RouterClient(f"http://127.0.0.1:{port}") as client:
+            assert (await client.ready())["sync"] == "10s"
             end = await ask(client, {"prompt": "Hi", "constraints": {"max_tokens": 4}}, Narrator(quiet=True))
             assert end["status"]["state"] == "completed"
             for module in ("services.worker", "services.router"):

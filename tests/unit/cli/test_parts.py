@@ -58,6 +58,10 @@ def test_workers_stop_before_the_router_that_serves_their_last_answers() -> None
     assert worker.stop_order < router_part(AROUND).stop_order == projector_part(AROUND).stop_order
 
 
+def test_the_router_is_told_how_its_server_syncs() -> None:
+    assert router_part(AROUND._replace(sync="10s")).environment["HEADRACE_NATS_SYNC"] == "10s"
+
+
 def test_every_part_knows_the_same_nats_and_the_settings_file() -> None:
     around = AROUND._replace(config=Path("headrace.toml"))
     for part in (
