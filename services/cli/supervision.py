@@ -141,6 +141,20 @@ class Supervisor:
             raise CommandFailed(f"not ready after {within_s:g} s: {slow}", hint=_logs(started)) from None
         self._watchers += [asyncio.create_task(self._watch(child)) for child in started]
 
+    async def add(self, part: Part, *, within_s: float = READY_WITHIN_S) -> None:
+        """One more part while others run: whatever becomes of it is said and ends nobody else. It is watched from its start."""
+        child = Child(part)
+        self.children[part.name] = child
+        try:
+            await child.start()
+            self._watchers.append(asyncio.create_task(self._watch(child)))
+            async with asyncio.timeout(within_s):
+                await self._until_ready(child)
+        except TimeoutError:
+            self._say(f"{part.name} is not ready after {within_s:g} s; {_logs([child])}")
+        except (CommandFailed, OSError) as error:
+            self._say(str(error))
+
     async def stop(self) -> None:
         """All parts, in their ``stop_order``, each within its drain time."""
         for watcher in self._watchers:

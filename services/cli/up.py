@@ -116,7 +116,7 @@ async def _join_later_ones(stack: Stack, known: list[BackendAt]) -> None:
         await asyncio.sleep(LOOK_AGAIN_S)
         for backend in await _new_ones(known):
             known.append(backend)
-            await stack.join([backend])
+            await stack.join_later(backend)
 
 
 async def _new_ones(known: Sequence[BackendAt]) -> list[BackendAt]:

@@ -73,6 +73,25 @@ async def test_a_part_that_ends_while_starting_fails_with_its_last_words(
         await supervisor.start([scripts.part("one", STEADY), scripts.part("broken", BROKEN)])
 
 
+async def test_a_part_that_comes_later_and_breaks_is_said_and_tried_again_and_ends_nobody(
+    scripts: Scripts, supervisor: Supervisor
+) -> None:
+    await supervisor.start([scripts.part("one", STEADY)])
+    await supervisor.add(scripts.part("broken", BROKEN))
+    assert any("the port 8420 is taken by somebody else" in line for line in scripts.said)
+    await eventually(lambda: supervisor.children["broken"].restarts >= 2)
+    assert supervisor.children["one"].running
+
+
+async def test_a_part_that_comes_later_is_ready_in_its_own_time(scripts: Scripts, supervisor: Supervisor) -> None:
+    late = (
+        "import pathlib, sys, time\nwhile not pathlib.Path(sys.argv[1] + '.go').exists(): time.sleep(0.01)\n" + STEADY
+    )
+    await supervisor.add(scripts.part("late", late), within_s=0.2)
+    assert scripts.said[0].startswith("late is not ready after 0.2 s; see ")
+    assert supervisor.children["late"].running
+
+
 async def test_a_part_that_never_gets_ready_is_named(scripts: Scripts, supervisor: Supervisor) -> None:
     silent = scripts.part("silent", "import time\ntime.sleep(600)\n")
     with pytest.raises(CommandFailed, match="not ready after 0.2 s: silent"):
