@@ -15,10 +15,12 @@ from nats.aio.msg import Msg
 from schemas.errors import BusError
 from schemas.events import TaskCompleted, TaskRouted
 from schemas.statistics import Statistics
-from schemas.subjects import ROUTER_CANCEL, body_subject, pulse_subject, submit_id
+from schemas.subjects import ROUTER_CANCEL, body_subject, pulse_subject, routed_id, submit_id
 from schemas.work import Answer, CancelTask, encode_wire
 from services.router import intake, past
 from services.router.desk import Desk
+from services.router.dispatch.actions import Action, Publish
+from services.router.dispatch.engine import mark_pending
 from services.router.dispatch.heard import PULSE_S
 from services.router.dispatch.permits import Limits
 from services.router.domains import Rule
@@ -171,12 +173,13 @@ class RouterService:
         event = intake.submitted(task, asked, task_id, id=self._new_id(), at=unix, by=self._router)
         routed = self.desk.routed(decision, task_id, event.id, unix)
         await self._bus.publish_stored(body_subject(task.client, task_id), body, f"{task_id}.in")
-        if decision.choice is not None and self.desk.epoch >= 0:
-            self.desk.live.drafts[task_id] = routed
         self.channels.open(task_id)
         self.channels.moved(_accepted(task_id, task, asked))
+        storing = asyncio.create_task(self._bus.publish_event(event, submit_id(task_id)))
+        if decision.choice is not None and self.desk.epoch >= 0:
+            self._decided(task_id, routed)
         try:
-            ack = await self._bus.publish_event(event, submit_id(task_id))
+            ack = await storing
         except BusError:  # if it was stored after all, the log brings it back
             self.desk.live.drafts.pop(task_id, None)
             self.desk.live.cancels.pop(task_id, None)
@@ -184,6 +187,13 @@ class RouterService:
             raise
         await self._hearing.passed(ack.seq)  # its release is on its way before we spend time on words about it
         return Submitted(task=task_id, domain=asked.domain, language=asked.language, decision=routed)
+
+    def _decided(self, task_id: str, routed: TaskRouted) -> None:
+        """The decision leaves right behind its task, so that the release need not wait for its fsync too."""
+        self.desk.live.drafts[task_id] = routed
+        decision: list[Action] = [Publish(routed, routed_id(task_id))]
+        mark_pending(self.desk.live, decision)
+        self._executor.start(decision)
 
     def _refuse_full(self, client: str) -> None:
         waiting = [t for t in self.desk.state.tasks.values() if t.terminal is None and t.live is None]

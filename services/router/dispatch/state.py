@@ -36,6 +36,8 @@ from schemas.events import (
     WorkerReported,
 )
 
+EARLY = 100
+"""Decisions that wait for their task; a task whose submission was never stored never comes."""
 RECENT = 5_000
 """Ended tasks remembered for status pages; older ones are the projector's. 5,000 statuses are about 10 MB."""
 
@@ -112,7 +114,8 @@ class WorkerRecord(msgspec.Struct, kw_only=True):
 
 
 class RouterState(msgspec.Struct, kw_only=True):
-    """The fold. ``tasks`` are those not ended, or ended with an attempt still live; ``held`` counts live attempts' permits."""
+    """The fold. ``tasks`` are those not ended, or ended with an attempt still live; ``held`` counts live attempts' permits.
+    ``early`` are decisions stored before their task: both leave at once, and a reconnection may part them."""
 
     position: int = 0
     epoch: int = 0
@@ -124,6 +127,7 @@ class RouterState(msgspec.Struct, kw_only=True):
     refused: int = 0
     second_ends: int = 0
     recent: dict[str, Task] = {}
+    early: dict[str, tuple[int, TaskRouted]] = {}
 
     def apply(self, event: AnyEvent, seq: int, at_us: int) -> None:
         """Fold one event in. Events at or below ``position`` were folded before and change nothing."""
@@ -134,6 +138,9 @@ class RouterState(msgspec.Struct, kw_only=True):
             case TaskSubmitted():
                 if event.task not in self.tasks and event.task not in self.recent:
                     self.tasks[event.task] = Task(submitted=event, seq=seq, at_us=at_us)
+                    if early := self.early.pop(event.task, None):
+                        self.tasks[event.task].seqs.append(early[0])
+                        self._routed(early[1], early[0])
             case TaskRouted():
                 self._routed(event, seq)
             case TaskReleased():
@@ -181,6 +188,10 @@ class RouterState(msgspec.Struct, kw_only=True):
 
     def _routed(self, event: TaskRouted, seq: int) -> None:
         task = self.tasks.get(event.task)
+        if task is None and event.task not in self.recent:
+            self.early[event.task] = (seq, event)
+            while len(self.early) > EARLY:
+                del self.early[next(iter(self.early))]
         if task is None or task.terminal is not None:
             return
         task.routed_seq, task.choice = seq, event.choice

@@ -6,7 +6,7 @@ import pytest
 
 from schemas import events
 from schemas.events import AnyEvent
-from services.router.dispatch.state import RECENT, RouterState, fold, served
+from services.router.dispatch.state import EARLY, RECENT, RouterState, fold, served
 from support.builders import DESK, LAPTOP, TASK, build
 
 
@@ -121,3 +121,16 @@ def test_a_worker_serves_what_it_supports_and_embeddings() -> None:
     )
     report = build(events.WorkerReported, models=models, supports=("cpu_inference",))
     assert [info.name for info in served(report)] == ["cpu_inference", "embedding"]
+
+
+def test_a_decision_stored_before_its_task_counts_as_soon_as_the_task_is_there() -> None:
+    routed = build(events.TaskRouted)
+    late, early = log(ELECTED, SUBMITTED, routed).tasks[TASK], log(ELECTED, routed, SUBMITTED)
+    task = early.tasks[TASK]
+    assert (task.choice, task.models) == (late.choice, late.models)
+    assert (task.routed_seq, sorted(task.seqs), early.early) == (2, [2, 3], {})
+
+
+def test_decisions_without_a_task_do_not_pile_up() -> None:
+    state = log(*(build(events.TaskRouted, id=f"r{n}", task=f"t{n}") for n in range(EARLY + 5)))
+    assert len(state.early) == EARLY
