@@ -8,7 +8,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from services.worker.backends.port import Chunk
+import msgspec
+
+from services.worker.backends.port import Chunk, Finish
+from services.worker.timings import Seen
 
 
 @dataclass
@@ -55,3 +58,11 @@ class Assembled:
         function = delta.get("function") or {}
         call["function"]["name"] += function.get("name") or ""
         call["function"]["arguments"] += function.get("arguments") or ""
+
+
+class Ran(msgspec.Struct, kw_only=True):
+    """A run that the backend itself called finished."""
+
+    assembled: Assembled
+    finish: Finish
+    seen: Seen

@@ -20,10 +20,10 @@ from schemas.events import (
 )
 from schemas.subjects import answer_subject
 from schemas.work import Answer, Body, WorkItem, encode_wire
+from services.worker.answer import Ran
 from services.worker.attempts import failure
 from services.worker.backends.port import Identity
 from services.worker.outcome import outcome_of
-from services.worker.run import Ran
 from services.worker.timings import times_of
 
 LOAD_US_MIN = 200_000

@@ -9,26 +9,16 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import aclosing
 
-import msgspec
-
 from schemas.errors import BackendError
 from schemas.events import Kind, Phase
 from services.runtime.clock import Clock
-from services.worker.answer import Assembled
+from services.worker.answer import Assembled, Ran
 from services.worker.backends.port import Backend, BackendRequest, Chunk, Finish
 from services.worker.timings import Seen
 from services.worker.watchdogs import Limits, watched
 
 OnPiece = Callable[[Chunk], Awaitable[None]]
 OnPhase = Callable[[Phase, int], None]
-
-
-class Ran(msgspec.Struct, kw_only=True):
-    """A run that the backend itself called finished."""
-
-    assembled: Assembled
-    finish: Finish
-    seen: Seen
 
 
 async def run_once(

@@ -17,12 +17,13 @@ from schemas.work import Answer, Body, TokenChunk, WorkItem, decode_wire, encode
 from services.runtime.bus import Bus
 from services.runtime.clock import Clock
 from services.runtime.ids import new_id
+from services.worker.answer import Ran
 from services.worker.attempts import Attempts, Key
 from services.worker.backends.port import BackendRequest
 from services.worker.completion import Context, completed
 from services.worker.freshness import Freshness
 from services.worker.inventory import Inventory
-from services.worker.run import Ran, run_once
+from services.worker.run import run_once
 from services.worker.tokens import TokenSender
 from services.worker.watchdogs import Limits
 
