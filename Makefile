@@ -28,11 +28,12 @@ test: QUICK := not torture and not e2e and not bench
 test: $(VENV)/.dev ## everything that needs no part built first, in a few minutes
 	$(ALL_TESTS)
 
-check: $(VENV)/.dev ## formatting, lint, strict types, who may import whom
+check: $(VENV)/.dev ## formatting, lint, strict types, who may import whom, and the guards of tests/architecture
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
+	$(PYTEST) -q tests/architecture
 
 format: $(VENV)/.dev ## write the formatting that `make check` asks for
 	$(BIN)/ruff check --fix-only -q .

@@ -1,6 +1,6 @@
 """One decision for a terminal: what could have answered, what each would have cost, what was removed and why.
 
-Answers "why this model on this machine?" from the router's JSON (docs/http.md). Pure. It decides nothing and computes no cost:
+Answers "why this model on this machine?" from the router's JSON (docs/http.md). It decides nothing and computes no cost:
 words and numbers are the router's own.
 """
 

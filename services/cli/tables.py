@@ -1,6 +1,6 @@
 """The fleet, its models, its measurements and its queue as tables for a terminal.
 
-Answers "how does the router's JSON read?" (docs/http.md). Pure: takes what the router answered, returns something to print.
+Answers "how does the router's JSON read?" (docs/http.md). Takes what the router answered, returns something to print.
 A null is "unknown" with its reason, never a 0 and never an empty cell.
 """
 

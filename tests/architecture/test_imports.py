@@ -1,39 +1,27 @@
 """Which names mean what, and who may import whom. The traps were each reproduced; see STYLE.md, "Python traps".
 
-That services never import each other is import-linter's part (pyproject.toml, `make check`).
+That services never import each other is import-linter's part; who is pure is said there too (pyproject.toml, `make check`).
 """
 
 from __future__ import annotations
 
+import ast
 import importlib.metadata
+import re
 import sys
-from fnmatch import fnmatch
+import tomllib
 from pathlib import Path
 
 import nats
 import pytest
 
-from support.source import OURS, ROOT, calls, imports, python_files
+from support.source import OURS, ROOT, calls, imports, python_files, tree
 
-CORE = (
-    "schemas/*.py",
-    "services/router/dispatch/*.py",
-    "services/router/policy/*.py",
-    *(
-        f"services/router/{name}.py"
-        for name in "comparison decision_words domain_words domains explain fleet language nearest view".split()
-    ),
-    *(f"services/worker/{name}.py" for name in "attempts freshness outcome priority timings".split()),
-    "services/worker/backends/names.py",
-    *(f"services/projector/{name}.py" for name in "batch cells_sql heartbeats rows tables views".split()),
-    "simulation/check.py",
-)
-"""Decide, fold, plan, score: time, randomness and ids are arguments. ``*`` reaches into sub-folders too."""
-
-IMPURE = frozenset(
-    "asyncio concurrent duckdb fastapi httpx logging multiprocessing nats os psutil pynvml random rich secrets"
-    " shutil signal socket sqlite3 starlette structlog subprocess tempfile threading time typer urllib uuid uvicorn".split()
-)
+CONTRACTS = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["importlinter"]["contracts"]
+(PURE,) = (contract for contract in CONTRACTS if contract["type"] == "forbidden")
+CORE: list[str] = PURE["source_modules"]
+"""Decide, fold, plan, score: modules, or packages with all that is in them."""
+IMPURE = frozenset(PURE["forbidden_modules"])
 
 REFUSED_NATS_PY = {
     "fetch": "loses tasks: its own limit counts a 503 that the server's does not; use services.runtime.take",
@@ -43,8 +31,15 @@ REFUSED_NATS_PY = {
 }
 
 
-def core_files() -> list[str]:
-    return [path for path in python_files(*OURS) if any(fnmatch(path, pattern) for pattern in CORE)]
+def files_of(module: str) -> list[str]:
+    """The module's file, or all files of the package."""
+    folder = module.replace(".", "/")
+    return [path for path in python_files(*OURS) if path == f"{folder}.py" or path.startswith(f"{folder}/")]
+
+
+def says_pure(path: str) -> bool:
+    """In its docstring, as a word of its own: "Pure" begins what it promises."""
+    return re.search(r"\bPure[.,;:]", ast.get_docstring(tree(path)) or "") is not None
 
 
 def module_file(module: str) -> str | None:
@@ -83,12 +78,12 @@ def test_no_other_distribution_claims_our_package_names() -> None:
         assert set(owners.get(package, [])) <= {"headrace"}, f"{package} is also installed by {owners[package]}"
 
 
-@pytest.mark.parametrize("pattern", CORE)
-def test_every_core_pattern_still_finds_a_file(pattern: str) -> None:
-    assert any(fnmatch(path, pattern) for path in python_files(*OURS))
+@pytest.mark.parametrize("path", [path for path in python_files(*OURS) if says_pure(path)])
+def test_a_file_that_calls_itself_pure_is_held_to_it(path: str) -> None:
+    assert any(path in files_of(module) for module in CORE), f"add it to the contract in pyproject.toml: {path}"
 
 
-@pytest.mark.parametrize("path", core_files())
+@pytest.mark.parametrize("path", [path for module in CORE for path in files_of(module)])
 def test_a_core_file_reaches_no_clock_no_chance_and_no_io(path: str) -> None:
     """Neither itself nor through any file of ours that it imports."""
     found = {

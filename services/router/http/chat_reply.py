@@ -1,4 +1,4 @@
-"""How does an answer look in OpenAI's form? Pure encoders; the token path builds bytes from a prefix made once per model.
+"""How does an answer look in OpenAI's form? Encoders only; the token path builds bytes from a prefix made once per model.
 
 Counts that the backend did not report are left out, never sent as 0.
 """

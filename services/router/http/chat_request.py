@@ -1,4 +1,4 @@
-"""What does an OpenAI chat request ask of the router? Pure: a decoded body to a NewTask, everything else kept for the backend."""
+"""What does an OpenAI chat request ask of the router? A decoded body to a NewTask, everything else kept for the backend."""
 
 from __future__ import annotations
 

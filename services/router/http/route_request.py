@@ -1,4 +1,4 @@
-"""What does a request in our own words ask of the router? Pure: ``POST /route`` and the preview's query to a NewTask."""
+"""What does a request in our own words ask of the router? ``POST /route`` and the preview's query to a NewTask."""
 
 from __future__ import annotations
 
