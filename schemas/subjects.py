@@ -13,10 +13,11 @@ from schemas.tokens import decode_token, encode_token
 
 ANY_LANE = "any"
 EVENTS_ALL = "ev.>"
-NOTES_ALL = "note.ev.>"
 HEARTBEATS_ALL = "hb.*"
 CREDITS_ALL = "credit.*"
 ROUTER_CANCEL = "rpc.router.cancel"
+PROJECTOR_TASK = "rpc.projector.task"
+PROJECTOR_STATUS = "rpc.projector.status"
 STATS_BUCKET = "stats"
 ROUTER_BUCKET = "router"
 SNAPSHOT_KEY = "snapshot"
@@ -81,11 +82,6 @@ def token_subject(worker: str, task: str) -> str:
     return f"tok.{worker_token(worker)}.{encode_token(task)}"
 
 
-def tokens_of_task(task: str) -> str:
-    """A subscription to one task's tokens, whoever sends them."""
-    return f"tok.*.{encode_token(task)}"
-
-
 def credit_subject(worker: str) -> str:
     return f"credit.{worker_token(worker)}"
 
@@ -127,15 +123,6 @@ def stats_key(model: str, domain: str, worker: str | None, keyset: str = STATS_K
     """KV key of a finest cell. An unknown worker is the token ``=``, which no name encodes to."""
     last = encode_token(worker) if worker is not None else "="
     return f"{keyset}.{encode_token(model)}.{encode_token(domain)}.{last}"
-
-
-def parse_stats_key(key: str) -> tuple[str, str, str | None]:
-    """(model, domain, worker) of a KV key; raises InvalidToken."""
-    parts = key.split(".")
-    if len(parts) != 4:
-        raise InvalidToken(f"{key!r} is not a statistics key; expected <keyset>.<model>.<domain>.<worker>")
-    worker = None if parts[3] == "=" else decode_token(parts[3])
-    return decode_token(parts[1]), decode_token(parts[2]), worker
 
 
 def submit_id(task: str) -> str:

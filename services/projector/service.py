@@ -15,8 +15,8 @@ import msgspec
 
 from schemas.errors import BusError, StoreError
 from schemas.statistics import Cell
-from schemas.subjects import STATS_BUCKET, stats_key
-from services.projector.answers import STATUS, TASK, answer
+from schemas.subjects import PROJECTOR_STATUS, PROJECTOR_TASK, STATS_BUCKET, stats_key
+from services.projector.answers import answer
 from services.projector.heartbeats import minutes
 from services.projector.store import Store
 from services.runtime.bus import STREAM_NOT_FOUND, Bus
@@ -106,7 +106,7 @@ class Projector:
             await self._bus.listen(
                 subject, lambda message: answer(self._bus, self._on_store, message), queue="projector"
             )
-            for subject in (TASK, STATUS)
+            for subject in (PROJECTOR_TASK, PROJECTOR_STATUS)
         ]
         async with events, beats:
             jobs = [

@@ -11,16 +11,15 @@ from typing import Any
 import msgspec
 
 from schemas.codec import UnknownEvent, decode
-from schemas.errors import BusError
+from schemas.errors import BusError, HeadraceError
 from schemas.events import AnyEvent, TaskCompleted, TaskRouted, TaskSubmitted, Terminal
+from schemas.subjects import PROJECTOR_TASK
 from schemas.work import Answer, decode_wire
 from services.router.dispatch.state import RouterState
 from services.router.port import TaskStatus
 from services.router.view import status_of
 from services.runtime.bus import Bus
-from services.runtime.connection import NOBODY_LISTENS
 
-PROJECTOR_TASK = "rpc.projector.task"
 ANSWER_S = 5.0
 """A projector that folds a backlog answers between two batches."""
 
@@ -29,23 +28,28 @@ class _Found(msgspec.Struct):
     """What the router reads of the projector's answer."""
 
     events: list[msgspec.Raw] = []
+    error: str | None = None
 
 
 async def events_of(bus: Bus, task: str) -> tuple[AnyEvent, ...]:
-    """All facts that name the task, in order; empty where the projector knows none, or there is none. Raises BusError where it
-    does not answer in time: "unknown" would be a lie about a task that was accepted."""
+    """All facts that name the task, in order; empty where the projector knows none. Raises HeadraceError where it cannot be
+    asked: "unknown" would be a lie about a task that was accepted."""
     try:
         answer = await bus.request(PROJECTOR_TASK, msgspec.json.encode({"task": task}), timeout_s=ANSWER_S)
-    except BusError as error:
-        if error.code != NOBODY_LISTENS:
-            raise
-        return ()
-    try:
-        raws = msgspec.json.decode(answer, type=_Found).events
-    except msgspec.DecodeError:
-        return ()
-    events = (decode(bytes(raw)) for raw in raws)
+        found = msgspec.json.decode(answer, type=_Found)
+    except (BusError, msgspec.DecodeError) as error:
+        raise _silent(task, error) from error
+    if found.error is not None:
+        raise _silent(task, found.error)
+    events = (decode(bytes(raw)) for raw in found.events)
     return tuple(event for event in events if not isinstance(event, UnknownEvent))
+
+
+def _silent(task: str, why: object) -> HeadraceError:
+    return HeadraceError(
+        f"the projector does not answer about the former task {task[:64]!r} ({why}); "
+        "try again soon, and see with `headrace doctor` whether a projector runs"
+    )
 
 
 async def events_at(bus: Bus, seqs: Iterable[int]) -> tuple[AnyEvent, ...]:

@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from schemas.errors import BusError, HeadraceError
+from schemas.errors import HeadraceError
 from schemas.events import AnyEvent, TaskCompleted
 from schemas.work import Answer
 from services.router import past
@@ -102,7 +102,7 @@ class Readers:
         """A reader of a task that this router has forgotten: its end is all there is to tell."""
         try:
             status = await past.status(self._bus, task)
-        except BusError as error:
+        except HeadraceError as error:
             log.warning("a former task cannot be looked up", action="recall_failed", task=task, error=str(error))
             return
         if status is not None and status.state in ENDED:

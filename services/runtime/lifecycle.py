@@ -37,10 +37,6 @@ class Lifecycle:
             self.state = "ready"
             log.info("ready", action="ready")
 
-    @property
-    def is_ready(self) -> bool:
-        return self.state == "ready"
-
     def drain(self, reason: str = "asked") -> None:
         """Take nothing new, finish what is in hand."""
         if self.state in ("starting", "ready"):

@@ -46,11 +46,6 @@ def test_every_work_item_can_be_taken_apart(capability: str, model: str, lane: s
     assert subjects.parse_item_subject(subject) == (capability, model, lane, task, attempt)
 
 
-@given(names, names, st.none() | names)
-def test_every_statistics_key_can_be_taken_apart(model: str, domain: str, worker: str | None) -> None:
-    assert subjects.parse_stats_key(subjects.stats_key(model, domain, worker)) == (model, domain, worker)
-
-
 @given(st.text(alphabet=st.characters(codec=None, categories=["Cs"]), min_size=1, max_size=3))
 def test_what_is_not_text_is_refused(name: str) -> None:
     with pytest.raises(InvalidToken):

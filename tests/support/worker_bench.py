@@ -24,7 +24,6 @@ from schemas.subjects import (
     group_durable,
     item_id,
     item_subject,
-    lane_durable,
 )
 from schemas.work import Body, Control, TokenChunk, WorkItem, decode_wire, encode_wire
 from services.runtime.bus import Bus
@@ -165,10 +164,6 @@ async def running_worker(
             life.drain("the test is over")
             async with asyncio.timeout(30):
                 await task
-
-
-def lane_of(worker: str = WORKER) -> str:
-    return lane_durable(worker)
 
 
 def models_of(report: WorkerReported) -> dict[str, Any]:

@@ -113,9 +113,6 @@ async def test_an_old_task_is_answered_with_its_stored_events(natsd: EmbeddedSer
         nobody = msgspec.json.decode(await bus.request("rpc.projector.task", b'{"task":"never"}'))
         wrong = msgspec.json.decode(await bus.request("rpc.projector.task", b'{"tsk":1}'))
     assert reply["found"] is True
-    assert (reply["status"]["state"], reply["status"]["worker"]) == ("completed", done.worker)
-    assert reply["status"]["tokens"]["output"] == done.tokens.output
-    assert reply["routed"]["type"] == "task.routed"
     types = [event["type"] for event in reply["events"]]
     assert types[:2] == ["task.submitted", "task.routed"] and "task.completed" in types
     mine = [codec.encode(event) for event in log if getattr(event, "task", None) == done.task]

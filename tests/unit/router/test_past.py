@@ -11,7 +11,7 @@ from nats.aio.msg import Msg
 
 from schemas import events
 from schemas.codec import encode
-from schemas.subjects import answer_subject
+from schemas.subjects import PROJECTOR_TASK, answer_subject
 from schemas.work import Answer, encode_wire
 from services.router import past
 from services.runtime.bus import Bus
@@ -36,7 +36,7 @@ async def projector(bus: Bus) -> AsyncIterator[list[dict[str, Any]]]:
         raws = [msgspec.Raw(encode(fact)) for fact in FACTS] if found else []
         await bus.send(message.reply, msgspec.json.encode({"task": TASK, "found": found, "events": raws}))
 
-    await bus.listen(past.PROJECTOR_TASK, reply)
+    await bus.listen(PROJECTOR_TASK, reply)
     yield asked
 
 
@@ -59,10 +59,6 @@ async def test_its_answer_is_read_from_where_its_end_says(bus: Bus, projector: l
 async def test_what_nobody_knows_is_none(bus: Bus, projector: list[dict[str, Any]]) -> None:
     assert await past.status(bus, "nobody's") is None
     assert await past.answer(bus, "nobody's") is None
-
-
-async def test_without_a_projector_the_past_is_unknown_and_nobody_waits_long(bus: Bus) -> None:
-    assert await past.status(bus, TASK) is None
 
 
 async def test_facts_can_be_read_again_by_their_sequence(bus: Bus) -> None:
