@@ -7,7 +7,9 @@ per part; leaves nothing running.
 from __future__ import annotations
 
 import asyncio
+import shutil
 import socket
+import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
@@ -94,6 +96,8 @@ def welcome(url: str, took_s: float, has_backends: bool) -> Text:
     text.append(f"  ask it           headrace ask{router} 'What is a headrace?'\n")
     text.append(f"  see the machines headrace fleet{router}\n")
     text.append(f"  OpenAI clients   {url}/v1\n")
+    if shutil.which("headrace") is None:
+        text.append(f"  `headrace` is not on your PATH; once per shell: . {sys.prefix}/bin/activate\n", "yellow")
     return text
 
 
