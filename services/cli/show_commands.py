@@ -139,13 +139,17 @@ def queue(router: Router = DEFAULT_ROUTER, json: AsJson = False) -> None:
 
 def check(
     data: Annotated[Path | None, typer.Option("--data", help="The data directory to look at.")] = None,
+    config: Annotated[
+        Path | None,
+        typer.Option("--config", exists=True, dir_okay=False, help="The headrace.toml that says where it is."),
+    ] = None,
     router: Router = DEFAULT_ROUTER,
     json: AsJson = False,
 ) -> None:
     """Check each part and say what to do."""
 
     async def work(client: RouterClient) -> None:
-        report = await doctor.examine(client, data or load(None, os.environ).data_dir)
+        report = await doctor.examine(client, data or load(config, os.environ).data_dir)
         emit([finding._asdict() for finding in report] if json else report, doctor.render, as_json=json)
         if findings.failed(report):
             raise typer.Exit(Exit.FAILED)

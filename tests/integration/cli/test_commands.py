@@ -7,11 +7,14 @@ import io
 import json
 import sys
 from collections.abc import AsyncIterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from services.cli import run_commands
 from services.cli.__main__ import run
+from services.cli.demo_model import missing_parts
 from services.cli.exits import Exit
 from services.router.http.app import create_app
 from services.router.http.serving import serving
@@ -178,6 +181,31 @@ async def test_the_doctor_fails_where_the_router_is_not_ready(shell: Shell) -> N
     )
     assert await shell.type("doctor") == Exit.FAILED
     assert "not ready: reading the log" in shell.out
+
+
+async def test_the_doctor_looks_where_the_settings_file_says(shell: Shell, tmp_path: Path) -> None:
+    config = tmp_path / "headrace.toml"
+    config.write_text(f'data_dir = "{tmp_path}/facts"\n', encoding="utf-8")
+    await shell.type("doctor", "--config", str(config))
+    assert f"{tmp_path}/facts" in shell.out
+
+
+def test_a_server_alone_starts_as_the_settings_file_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    config = tmp_path / "headrace.toml"
+    config.write_text(f'data_dir = "{tmp_path}"\n[nats]\nport = 4333\nsync = "10s"\n', encoding="utf-8")
+    became: list[str] = []
+    monkeypatch.setattr(run_commands, "become", lambda module, arguments: became.extend([module, *arguments]))
+    assert run(["nats", "--config", str(config)]) == Exit.OK
+    server = "services.runtime.server --data"
+    assert " ".join(became) == f"{server} {tmp_path} --host 127.0.0.1 --port 4333 --sync 10s"
+
+
+@pytest.mark.skipif(bool(missing_parts()), reason="it would install what is missing")
+def test_where_the_demos_model_lies_can_be_had_as_json(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["demo-model", "--json"]) == Exit.OK
+    said = json.loads(capsys.readouterr().out)
+    assert Path(said["file"]).exists()
+    assert (said["model"], said["installed"]) == ("smollm2:135m", [])
 
 
 async def test_a_wrong_option_is_a_usage_error(shell: Shell) -> None:
