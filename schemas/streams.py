@@ -56,8 +56,8 @@ def _stream(name: str, description: str, subjects: list[str], **extra: Any) -> C
     }
 
 
-# Purge stays possible for `headrace archive`; server.conf lets only the admin user ask for it. A stream that once denied
-# purges can never allow them again.
+# Purging stays possible, for the user `admin` alone (users.conf), so that old facts can be archived: a stream that once
+# denied purges can never allow them again.
 EVENTS: Config = _stream(
     "EVENTS",
     "All facts: immutable, append only, kept for ever",
