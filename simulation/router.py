@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import TYPE_CHECKING, TypeVar
 
 from schemas.events import Candidate, Choice, Credit, DispatcherElected, Measure, Policy, Prediction, TaskRouted
 from services.router.dispatch import engine
@@ -17,6 +18,7 @@ from simulation.kernel import Process
 if TYPE_CHECKING:
     from simulation.world import World
 
+T = TypeVar("T")
 UNKNOWN = Measure(value=None, level="prior", n=0)
 RENEW_S, KEY_LEASE_S = 0.7, 3.0
 FEED_LAG_S = 0.4
@@ -144,7 +146,7 @@ class Router:
         server = self.world.server
         match action:
             case Publish(event, msg_id):
-                self._ask(action, lambda: server.publish(event, msg_id)[0], lambda seq: self._published(action, seq))  # type: ignore[arg-type]
+                self._ask(action, lambda: server.publish(event, msg_id)[0], lambda seq: self._published(action, seq))
             case PutItem():
                 durable = self.world.durable_of(action.item)
 
@@ -189,11 +191,11 @@ class Router:
         self.live.confirmed.pop(action.durable, None)
         self.live.unheld.pop(action.durable, None)
 
-    def _ask(self, action: Action, call, then) -> None:  # type: ignore[no-untyped-def]
+    def _ask(self, action: Action, call: Callable[[], T], then: Callable[[T], object]) -> None:
         """Once; when no answer comes within 2 s the fate is unknown, and the engine may ask again under the same id."""
         answered = [False]
 
-        def answer(result: object) -> None:
+        def answer(result: T) -> None:
             answered[0] = True
             then(result)
 

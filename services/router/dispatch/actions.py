@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from schemas.events import Event
+from schemas.events import AnyEvent
 from schemas.work import Control, WorkItem
 from services.router.dispatch.state import Key
 
@@ -17,7 +17,7 @@ from services.router.dispatch.state import Key
 class Publish:
     """Store ``event`` in EVENTS under ``msg_id``. "Duplicate" is fine: whoever was first is in the log, and the fold reads it."""
 
-    event: Event
+    event: AnyEvent
     msg_id: str
 
     @property
