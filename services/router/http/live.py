@@ -7,6 +7,7 @@ Starlette's own StreamingResponse would do for tokens, but its status and header
 from __future__ import annotations
 
 import asyncio
+from abc import ABC, abstractmethod
 from collections.abc import Coroutine, Mapping
 from typing import Any
 
@@ -82,7 +83,7 @@ class Line:
                 await asyncio.sleep(every_s - silent_s)
 
 
-class Live(Response):
+class Live(Response, ABC):
     """A response that lasts as long as its task. Subclasses say how updates and failures look."""
 
     def __init__(self, router: RouterPort, task: str, timing: Timing) -> None:
@@ -91,16 +92,16 @@ class Live(Response):
         self.task = task
         self.timing = timing
 
+    @abstractmethod
     async def on_update(self, line: Line, update: Update) -> bool:
         """Write what the update means; True ends the response."""
-        raise NotImplementedError
 
     async def on_hold_over(self, line: Line) -> None:
         """Called once, ``hold_s`` after the request: open the line if it should not wait any longer."""
 
+    @abstractmethod
     async def on_failure(self, line: Line, problem: Problem) -> None:
         """The router, not the task, failed: end the response with ``problem``, whatever was sent before."""
-        raise NotImplementedError
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         line = Line(send)
