@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -27,5 +28,8 @@ def test_a_part_that_cannot_be_installed_says_for_which_platform_and_what_to_do(
     assert "headrace up --backend URL" in str(failed.value.hint)
 
 
-def test_an_installer_that_succeeds_is_enough() -> None:
-    install(Missing("xllamacpp", "the llama.cpp server", ("pass",)), installer=[sys.executable, "-c"])
+def test_a_part_is_installed_with_exactly_its_arguments(tmp_path: Path) -> None:
+    marker = tmp_path / "installed"
+    write = f"import pathlib, sys; pathlib.Path({str(marker)!r}).write_text(' '.join(sys.argv[1:]))"
+    install(Missing("xllamacpp", "the server", ("--no-deps", "xllamacpp")), installer=[sys.executable, "-c", write])
+    assert marker.read_text() == "--no-deps xllamacpp"
