@@ -75,7 +75,7 @@ def test_a_prompt_is_answered_by_the_model_in_the_container(composed: Composed) 
         model = eventually_now(lambda: [entry["id"] for entry in http.get("/v1/models").json()["data"]], within_s=60)[0]
         question = {"model": model, "messages": [{"role": "user", "content": "Say hello."}], "max_tokens": 16}
         answer = http.post("/v1/chat/completions", json=question)
-        assert answer.status_code == 200, answer.text
+        assert answer.status_code == 200, answer.text + composed("logs", "--no-color", "--tail", "40", "router")
         assert answer.json()["choices"][0]["message"]["content"].strip()
         assert answer.headers["x-headrace-worker"]
 
