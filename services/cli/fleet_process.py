@@ -50,7 +50,10 @@ class DemoFleet:
     ) -> None:
         self.model = MODEL_NAME
         self.machines: dict[str, Machine] = {}
-        self.llamas = {name: LlamaServer(alias=MODEL_NAME, slots=slots, duty=duty) for name, duty in duties.items()}
+        self.llamas = {
+            name: LlamaServer(alias=MODEL_NAME, slots=slots, duty=duty, folder=data / "llama" / name)
+            for name, duty in duties.items()
+        }
         self.stack = Stack(data, sync=sync, router_port=router_port, restart=restart, config=config, say=say)
         self._say = say
 

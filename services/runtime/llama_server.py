@@ -55,7 +55,8 @@ def die_with_parent() -> None:
 class LlamaServer:
     """A llama.cpp server as a child process: an async context manager that knows its ``url`` and ends with us.
 
-    ``pid`` is the launcher's: killing it kills the server too.
+    ``pid`` is the launcher's: killing it kills the server too. Its log and port file lie in ``folder``, which is its own and
+    goes with it; give one inside your data, so that nothing is left elsewhere when this process is killed.
     """
 
     def __init__(
@@ -68,6 +69,7 @@ class LlamaServer:
         duty: float = 1.0,
         port: int = 0,
         embeddings: bool = False,
+        folder: Path | None = None,
     ) -> None:
         self.alias = alias
         self.url = ""
@@ -75,6 +77,7 @@ class LlamaServer:
         self._arguments = ["--alias", alias, "--slots", str(slots), "--context", str(context), "--duty", str(duty)]
         self._arguments += ["--port", str(port)] + (["--embeddings"] if embeddings else [])
         self._process: subprocess.Popen[bytes] | None = None
+        self._wanted_folder = folder
         self._folder = Path()
 
     @property
@@ -100,7 +103,7 @@ class LlamaServer:
         return self.url
 
     def _launch(self, model: Path) -> subprocess.Popen[bytes]:
-        self._folder = Path(tempfile.mkdtemp(prefix="headrace-llama-"))
+        self._folder = self._new_folder()
         files = ["--model", str(model), "--port-file", str(self._folder / "port")]
         with (self._folder / "log").open("wb") as log:
             self._process = subprocess.Popen(
@@ -114,6 +117,15 @@ class LlamaServer:
                 },  # spinning threads on busy cores: 10 to 20 times slower
             )
         return self._process
+
+    def _new_folder(self) -> Path:
+        """Empty: the port of a server that was killed is nobody's now."""
+        folder = self._wanted_folder
+        if folder is None:
+            return Path(tempfile.mkdtemp(prefix="headrace-llama-"))
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True)
+        return folder
 
     def _port(self) -> str | None:
         file = self._folder / "port"
@@ -131,7 +143,11 @@ class LlamaServer:
             shutil.rmtree(self._folder, ignore_errors=True)
 
     async def __aenter__(self) -> LlamaServer:
-        await self.start()
+        try:
+            await self.start()
+        except BaseException:  # cancelled too: nobody else knows of the child
+            await self.stop()
+            raise
         return self
 
     async def __aexit__(self, *_: object) -> None:

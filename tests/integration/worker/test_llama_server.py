@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 from pathlib import Path
@@ -56,3 +57,23 @@ async def test_a_server_that_cannot_start_says_why_in_its_own_words(tmp_path: Pa
     broken.write_bytes(b"this is no model")
     with pytest.raises(ServerError, match=r"broken\.gguf did not start; it said: .+"):
         await LlamaServer(broken).start()
+
+
+async def test_a_start_that_is_given_up_leaves_neither_child_nor_folder(tmp_path: Path) -> None:
+    folder = tmp_path / "mine"
+    server = LlamaServer(folder=folder)
+    starting = asyncio.ensure_future(server.__aenter__())
+    await eventually(folder.exists, every_s=0.001)
+    child = psutil.Process(server.pid)
+    starting.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await starting
+    assert not child.is_running()
+    assert not folder.exists()
+
+
+async def test_a_folder_left_by_a_killed_owner_is_no_ones_port(tmp_path: Path) -> None:
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "port").write_text("1")
+    async with LlamaServer(folder=tmp_path / "mine") as server:
+        assert not server.url.endswith(":1")
