@@ -17,7 +17,10 @@ from services.router.fleet import Fleet
 from services.router.language import estimate_tokens, language_of
 from services.router.nearest import known_models, nearest, resolve_model, resolve_worker
 from services.router.policy.request import RouteRequest
-from services.router.port import NewTask
+from services.router.port import NewTask, TooLarge
+
+HEADERS_MAX = 1024
+"""A message's id and subject count towards the server's limit as well."""
 
 
 class Asked(msgspec.Struct, frozen=True, kw_only=True):
@@ -27,6 +30,15 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
     language: str | None
     sizes: Sizes
     wants: Wants
+
+
+def refuse_too_large(body_bytes: int, max_payload: int) -> None:
+    """Before anything is stored: the server would refuse it each time it were sent."""
+    if body_bytes + HEADERS_MAX > max_payload:
+        raise TooLarge(
+            f"the request has {body_bytes} bytes, and NATS messages here end at max_payload = {max_payload}: send fewer or "
+            "smaller images, split the text, or raise max_payload in the nats-server's configuration"
+        )
 
 
 def read(new: NewTask, body_bytes: int, rules: Sequence[Rule], fleet: Fleet) -> Asked:

@@ -41,6 +41,10 @@ class Busy(HeadraceError):
         self.status = status
 
 
+class TooLarge(HeadraceError, ValueError):
+    """A request above a limit: 413. Sending it again does not help."""
+
+
 class NewTask(msgspec.Struct, frozen=True, kw_only=True):
     """A request as every surface hands it over. ``domain`` overrides the classification."""
 

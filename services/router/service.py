@@ -166,6 +166,7 @@ class RouterService:
     async def submit(self, task: NewTask) -> Submitted:
         body = encode_wire(task.body)
         unix = self._clock.unix()
+        intake.refuse_too_large(len(body), self._bus.nc.max_payload)
         asked = intake.read(task, len(body), self._rules, self.desk.fleet(unix))
         self._refuse_full(task.client)
         task_id = self._new_id()

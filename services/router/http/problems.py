@@ -13,8 +13,8 @@ import msgspec
 from starlette.responses import Response
 
 from schemas.errors import BusError, HeadraceError, UnknownModel
-from services.router.http.reading import BadRequest, TooLarge
-from services.router.port import Busy, TaskStatus
+from services.router.http.reading import BadRequest
+from services.router.port import Busy, TaskStatus, TooLarge
 
 AGAIN_S = 5.0
 """Retry-After where nobody computed one: a NATS server or a worker that restarts is back by then."""

@@ -13,6 +13,7 @@ import msgspec
 from starlette.requests import Request
 
 from schemas.errors import HeadraceError
+from services.router.port import TooLarge
 
 MAX_BODY_BYTES = 32 * 1024 * 1024
 """PROTOCOL.md, "Sizes": a chat with a dozen photographs fits, a film does not."""
@@ -28,10 +29,6 @@ class BadRequest(HeadraceError, ValueError):
     def __init__(self, message: str, field: str | None = None) -> None:
         super().__init__(message)
         self.field = field
-
-
-class TooLarge(HeadraceError, ValueError):
-    """A body above the limit."""
 
 
 async def read_json(request: Request) -> dict[str, Any]:

@@ -21,12 +21,15 @@ async def test_without_a_projector_nobody_says_that_an_old_task_is_unknown(bus: 
 
 
 async def test_over_http_that_is_an_error_of_the_moment_and_not_of_the_client(natsd: EmbeddedServer) -> None:
-    async with running_router(natsd.url) as service, serving(create_app(service), "127.0.0.1", 0) as url:
-        async with httpx.AsyncClient(base_url=url) as client:
-            for path in ("/task/t1", "/explain/t1"):
-                answer = await client.get(path)
-                assert (answer.status_code, answer.json()["error"]["code"]) == (503, "unavailable"), path
-                assert int(answer.headers["retry-after"]) >= 1
+    async with (
+        running_router(natsd.url) as service,
+        serving(create_app(service), "127.0.0.1", 0) as url,
+        httpx.AsyncClient(base_url=url) as client,
+    ):
+        for path in ("/task/t1", "/explain/t1"):
+            answer = await client.get(path)
+            assert (answer.status_code, answer.json()["error"]["code"]) == (503, "unavailable"), path
+            assert int(answer.headers["retry-after"]) >= 1
 
 
 @pytest.mark.parametrize("reply", [b"?", b'{"found": false, "error": "the store is being healed"}'])

@@ -10,7 +10,7 @@ import pytest
 
 from schemas.events import AttemptFailed, DispatcherElected, TaskReleased
 from services.router.dispatch.permits import Limit, Limits
-from services.router.port import EndUpdate, RestartUpdate, StatusUpdate, TokenUpdate
+from services.router.port import EndUpdate, RestartUpdate, StatusUpdate, TokenUpdate, TooLarge
 from services.router.service import RouterService
 from services.runtime.bus import Bus
 from services.runtime.server import EmbeddedServer
@@ -70,6 +70,14 @@ async def test_a_task_goes_from_its_submission_to_its_stored_answer(
         ]  # fmt: skip
         released = next(event for event in await whole_log(bus) if isinstance(event, TaskReleased))
         assert released.inputs and released.predicted.total_s is not None and released.cost_s is not None
+
+
+async def test_a_text_above_what_the_server_takes_is_refused_for_good(router: RouterService, bus: Bus) -> None:
+    most = bus.nc.max_payload
+    with pytest.raises(TooLarge, match=f"max_payload.*{most}"):
+        await router.submit(question("x" * most))
+    assert router.queue() == ()
+    assert await bus.last_seq("TASKS") == 0
 
 
 async def test_one_who_follows_after_the_end_gets_the_whole_answer(

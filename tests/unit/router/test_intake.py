@@ -10,8 +10,8 @@ from schemas.errors import UnknownModel
 from schemas.events import Wants
 from schemas.work import Body
 from services.router.domains import compile_rules
-from services.router.intake import Asked, read
-from services.router.port import NewTask
+from services.router.intake import HEADERS_MAX, Asked, read, refuse_too_large
+from services.router.port import NewTask, TooLarge
 from support.fleets import fleet, model, worker
 
 RULES = compile_rules()
@@ -46,3 +46,9 @@ def test_names_become_canonical_and_unknown_models_are_refused() -> None:
 def test_a_domain_that_the_client_names_is_taken_as_it_is() -> None:
     seen = asked("Write a Python function", domain="law")
     assert (seen.domain.label, seen.domain.method, seen.domain.confidence) == ("law", "client", None)
+
+
+def test_the_servers_limit_holds_for_the_text_with_its_headers() -> None:
+    refuse_too_large(1_000_000 - HEADERS_MAX, 1_000_000)
+    with pytest.raises(TooLarge, match="raise max_payload"):
+        refuse_too_large(1_000_000 - HEADERS_MAX + 1, 1_000_000)

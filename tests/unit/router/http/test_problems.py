@@ -7,8 +7,8 @@ import pytest
 from schemas.errors import BusError, HeadraceError, InvalidToken, UnknownModel
 from schemas.events import FailureClass
 from services.router.http.problems import openai_form, problem_of, problem_of_end, respond
-from services.router.http.reading import BadRequest, TooLarge
-from services.router.port import Busy, State, TaskStatus
+from services.router.http.reading import BadRequest
+from services.router.port import Busy, State, TaskStatus, TooLarge
 
 
 @pytest.mark.parametrize(
