@@ -31,6 +31,7 @@ from services.router.hearing import Hearing
 from services.router.port import Busy, NewTask, Readiness, Submitted, TaskStatus, Update
 from services.router.readers import Readers
 from services.router.term import Term
+from services.router.texts import Texts
 from services.router.view import queue_of
 from services.runtime.bus import Bus
 from services.runtime.clock import Clock
@@ -71,6 +72,9 @@ class RouterService:
         self._readers = Readers(bus, self.desk, self.channels, unix=clock.unix, grace_s=grace_s)
         self._hearing = Hearing(bus, self.desk, self.channels, step=self._step, told=self._readers.told)
         self._term = Term(bus, self.desk, clock)
+        self._texts = Texts(
+            bus, keep_s, state=lambda: self.desk.state, decides=self._decides, passed=self._hearing.passed
+        )
         self._executor = Executor(
             bus, self.desk.live, now=lambda: self.desk.now, position=lambda: self.desk.state.position, done=self._soon
         )
@@ -88,7 +92,7 @@ class RouterService:
         await self._bus.listen(pulse_subject(self._router), self._on_pulse)
         await self._hearing.start()
         self._last = self.desk.state.position
-        loops = (self._pulses, self._term.campaign, self._term.save_often, self._hearing.wait)
+        loops = (self._pulses, self._term.campaign, self._term.save_often, self._texts.run, self._hearing.wait)
         self._loops = [asyncio.create_task(loop()) for loop in loops]
 
     async def close(self) -> None:

@@ -119,7 +119,8 @@ class Limits(Section, frozen=True, kw_only=True):
 
 
 class Privacy(Section, frozen=True, kw_only=True):
-    """``keep_s``: how long prompts and answers are kept; 0 is until answered."""
+    """``keep_s``: how long prompts and answers are kept. Below 2 h, a prompt goes when its task has ended, and its answer after
+    ``keep_s``, at least 60 s; so 0 is until answered."""
 
     keep_s: Seconds = 7 * 86_400.0
 
