@@ -7,13 +7,11 @@ import asyncio
 from schemas.streams import STREAMS, group_consumer, lane_consumer
 from services.runtime.bus import Bus
 from services.runtime.provision import delete_consumer, differing, ensure_consumer, provision
-from services.runtime.server import EmbeddedServer
 
 
-async def test_the_first_time_creates_and_the_second_changes_nothing(natsd: EmbeddedServer) -> None:
-    async with await Bus.connect(natsd.url, name="router") as bus:
-        assert await provision(bus) == [f"created stream {config['name']}" for config in STREAMS]
-        assert await provision(bus) == []
+async def test_the_first_time_creates_and_the_second_changes_nothing(empty_bus: Bus) -> None:
+    assert await provision(empty_bus) == [f"created stream {config['name']}" for config in STREAMS]
+    assert await provision(empty_bus) == []
 
 
 async def test_the_server_keeps_every_setting_as_it_was_asked(bus: Bus) -> None:
@@ -52,8 +50,8 @@ async def test_a_consumer_is_made_once_and_changed_where_it_must(bus: Bus) -> No
     assert (info["config"]["max_ack_pending"], info["config"]["priority_policy"]) == (3, "prioritized")
 
 
-async def test_two_routers_that_make_the_same_consumer_at_once_both_succeed(natsd: EmbeddedServer, bus: Bus) -> None:
-    async with await Bus.connect(natsd.url, name="other") as other:
+async def test_two_routers_that_make_the_same_consumer_at_once_both_succeed(nats_url: str, bus: Bus) -> None:
+    async with await Bus.connect(nats_url, name="other") as other:
         await asyncio.gather(
             ensure_consumer(bus, group_consumer("chat", "m", cap=1, members=1)),
             ensure_consumer(other, group_consumer("chat", "m", cap=9, members=1)),

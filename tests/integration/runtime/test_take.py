@@ -42,9 +42,9 @@ async def groups(bus: Bus) -> list[tuple[str, int]]:
 
 
 @pytest.fixture
-async def taker(natsd: EmbeddedServer, groups: list[tuple[str, int]]) -> AsyncIterator[Taker]:
+async def taker(nats_url: str, groups: list[tuple[str, int]]) -> AsyncIterator[Taker]:
     """On a connection of its own, as a worker is."""
-    async with await Bus.connect(natsd.url, name="worker") as connection:
+    async with await Bus.connect(nats_url, name="worker") as connection:
         yield Taker(connection)
 
 
@@ -152,10 +152,8 @@ async def test_items_that_arrive_while_a_round_is_closed_are_not_lost(bus: Bus, 
     assert [await in_flight(bus, durable) for durable, _ in GROUPS] == [0, 0, 0]
 
 
-async def test_the_better_priority_gets_the_item_whoever_asked_first(
-    natsd: EmbeddedServer, bus: Bus, taker: Taker
-) -> None:
-    async with await Bus.connect(natsd.url, name="slow") as connection:
+async def test_the_better_priority_gets_the_item_whoever_asked_first(nats_url: str, bus: Bus, taker: Taker) -> None:
+    async with await Bus.connect(nats_url, name="slow") as connection:
         slow = Taker(connection)
         for number in range(10):
             late = await slow.arm([(GROUPS[0][0], 5)], 1, 10)
