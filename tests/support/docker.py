@@ -7,6 +7,7 @@ used and left alone; one that was started here keeps everything under ``.parts/d
 
 from __future__ import annotations
 
+import fcntl
 import os
 import shutil
 import subprocess
@@ -63,6 +64,17 @@ def daemon() -> Iterator[dict[str, str]]:
         yield dict(os.environ)
         return
     _need("dockerd", package="docker.io")
+    PARTS.mkdir(exist_ok=True)
+    with (PARTS / "docker.lock").open("w") as lock:
+        fcntl.flock(
+            lock, fcntl.LOCK_EX
+        )  # two daemons on one data root destroy each other's layers, and neither says so
+        with _own_daemon() as env:
+            yield env
+
+
+@contextmanager
+def _own_daemon() -> Iterator[dict[str, str]]:
     with tempfile.TemporaryDirectory(prefix="headrace-docker-") as folder:  # a socket's path may have 107 bytes at most
         socket, log = f"unix://{folder}/sock", Path(folder, "log")
         places = ["--data-root", str(PARTS / "docker"), "--exec-root", f"{folder}/run", "--pidfile", f"{folder}/pid"]
@@ -79,6 +91,7 @@ def daemon() -> Iterator[dict[str, str]]:
             process.terminate()
             process.wait(timeout=60)
             _unmount_below(folder)
+            _unmount_below(str(PARTS / "docker"))
 
 
 def python_base(env: dict[str, str]) -> str:
@@ -103,7 +116,7 @@ def python_base(env: dict[str, str]) -> str:
 
 
 def _unmount_below(folder: str) -> None:
-    """dockerd leaves its network namespace mounted, and the folder could not be removed."""
+    """dockerd leaves its network namespace mounted, and its data root on itself; the folders could not be removed."""
     mounted = [line.split()[1] for line in Path("/proc/mounts").read_text().splitlines()]
     for place in sorted((place for place in mounted if place.startswith(folder)), reverse=True):
         run("umount", place)
