@@ -19,7 +19,7 @@ from pathlib import Path
 from support.eventually import eventually_now
 from support.source import ROOT
 
-PARTS = ROOT / ".parts"
+PARTS = (ROOT / ".parts").resolve()  # runc refuses a path with a link in it
 COMPOSE_VERSION = "v2.40.3"
 COMPOSE_MODULE = "github.com/docker/compose/v2"
 BASE_IMAGE = "headrace-test/python:bookworm"
