@@ -221,14 +221,22 @@ async def _armed(taker: Taker) -> Round | None:
     return None
 
 
-async def test_an_item_in_hand_can_be_acked_after_a_server_kill(natsd: EmbeddedServer, bus: Bus, taker: Taker) -> None:
+async def test_an_item_in_hand_is_acked_after_a_server_kill_or_comes_again(
+    natsd: EmbeddedServer, bus: Bus, taker: Taker
+) -> None:
+    """The killed server may have forgotten a delivery of the last 0.2 s. Then nothing answers the ack, which says so, and
+    the item is as new: its claim's id decides that it never runs twice."""
     await put(bus, "a", "t1")
     (item,) = await taker.take(GROUPS, 1)
     await natsd.kill()
     acking = asyncio.create_task(item.ack())
     await natsd.start()
-    assert await acking
-    assert await in_flight(bus, GROUPS[0][0]) == 0
+    if await acking:
+        assert await in_flight(bus, GROUPS[0][0]) == 0
+        return
+    (again,) = await taker.take(GROUPS, 1)
+    assert (again.subject, again.stream_seq) == (item.subject, item.stream_seq)
+    assert await again.ack()
 
 
 async def test_a_closed_taker_hands_over_what_its_rounds_held(bus: Bus, taker: Taker) -> None:
