@@ -12,23 +12,21 @@ from typing import Any
 
 from nats.aio.msg import Msg
 
-from schemas.errors import BusError
 from schemas.events import TaskCompleted, TaskRouted
 from schemas.statistics import Statistics
-from schemas.subjects import ROUTER_CANCEL, body_subject, pulse_subject, routed_id, submit_id
+from schemas.subjects import ROUTER_CANCEL, pulse_subject
 from schemas.work import Answer, CancelTask, encode_wire
 from services.router import intake, past
 from services.router.desk import Desk
-from services.router.dispatch.actions import Action, Publish
-from services.router.dispatch.engine import mark_pending
 from services.router.dispatch.heard import PULSE_S
 from services.router.dispatch.permits import Limits
 from services.router.domains import Rule
+from services.router.door import Door
 from services.router.execute import Executor
 from services.router.fleet import Fleet
 from services.router.follow import Channels
 from services.router.hearing import Hearing
-from services.router.port import Busy, NewTask, Readiness, Submitted, TaskStatus, Update
+from services.router.port import NewTask, Readiness, Submitted, TaskStatus, Update
 from services.router.readers import Readers
 from services.router.term import Term
 from services.router.texts import Texts
@@ -40,7 +38,6 @@ from services.runtime.provision import provision
 
 log = logger("router")
 
-RETRY_AFTER_S = 5.0
 SOON_S = 0.001
 """Short beside any deadline; long enough that several acks of one pass are one look."""
 
@@ -66,7 +63,6 @@ class RouterService:
     ) -> None:
         self._bus, self._router, self._clock, self._new_id = bus, router, clock, new_id
         self._rules, self._sync, self._keep_s = rules, sync, keep_s
-        self._queue_total, self._queue_client = queue_total, queue_client
         self.desk = Desk(router, slider=slider, limits=limits, new_id=new_id)
         self.channels = Channels()
         self._readers = Readers(bus, self.desk, self.channels, unix=clock.unix, grace_s=grace_s)
@@ -78,6 +74,10 @@ class RouterService:
         self._executor = Executor(
             bus, self.desk.live, now=lambda: self.desk.now, position=lambda: self.desk.state.position, done=self._soon
         )
+        self._door = Door(
+            bus, self.desk, self.channels, self._executor, rules, clock, passed=self._hearing.passed, step=self._step,
+            queue_total=queue_total, queue_client=queue_client,
+        )  # fmt: skip
         self._loops: list[asyncio.Task[None]] = []
         self._later: asyncio.TimerHandle | None = None
         self._last = 0
@@ -168,52 +168,7 @@ class RouterService:
     # -- the port ------------------------------------------------------------------------------------------------------
 
     async def submit(self, task: NewTask) -> Submitted:
-        body = encode_wire(task.body)
-        unix = self._clock.unix()
-        intake.refuse_too_large(len(body), self._bus.nc.max_payload)
-        asked = intake.read(task, len(body), self._rules, self.desk.fleet(unix))
-        self._refuse_full(task.client)
-        task_id = self._new_id()
-        decision = self.desk.decision(intake.request_from(task, asked), task_id, unix)
-        event = intake.submitted(task, asked, task_id, id=self._new_id(), at=unix, by=self._router)
-        routed = self.desk.routed(decision, task_id, event.id, unix)
-        await self._bus.publish_stored(body_subject(task.client, task_id), body, f"{task_id}.in")
-        self.channels.open(task_id)
-        self.channels.moved(_accepted(task_id, task, asked))
-        storing = asyncio.create_task(self._bus.publish_event(event, submit_id(task_id)))
-        if decision.choice is not None and self.desk.epoch >= 0:
-            self._decided(task_id, routed)
-        try:
-            ack = await storing
-        except BusError:  # if it was stored after all, the log brings it back
-            self.desk.live.drafts.pop(task_id, None)
-            self.desk.live.cancels.pop(task_id, None)
-            self.channels.close(task_id)
-            raise
-        await self._hearing.passed(ack.seq)  # its release is on its way before we spend time on words about it
-        return Submitted(task=task_id, domain=asked.domain, language=asked.language, decision=routed)
-
-    def _decided(self, task_id: str, routed: TaskRouted) -> None:
-        """The decision leaves right behind its task, so that the release need not wait for its fsync too."""
-        self.desk.live.drafts[task_id] = routed
-        decision: list[Action] = [Publish(routed, routed_id(task_id))]
-        mark_pending(self.desk.live, decision)
-        self._executor.start(decision)
-
-    def _refuse_full(self, client: str) -> None:
-        waiting = [t for t in self.desk.state.tasks.values() if t.terminal is None and t.live is None]
-        mine = sum(1 for t in waiting if t.submitted.client == client)
-        if mine >= self._queue_client:
-            raise Busy(
-                f"{client} has {mine} tasks waiting, its limit is {self._queue_client}; try again when some have started",
-                retry_after_s=RETRY_AFTER_S,
-            )
-        if len(waiting) >= self._queue_total:
-            raise Busy(
-                f"{len(waiting)} tasks are waiting, the limit is {self._queue_total}; try again later",
-                retry_after_s=RETRY_AFTER_S,
-                status=503,
-            )
+        return await self._door.submit(task)
 
     async def cancel(self, task: str, reason: str) -> bool:
         found, channel = self.desk.state.task(task), self.channels.get(task)
@@ -284,10 +239,3 @@ class RouterService:
             sync=self._sync,
             reason=why or (None if state.epoch > 0 else "no dispatcher has been elected yet"),
         )
-
-
-def _accepted(task: str, new: NewTask, asked: intake.Asked) -> TaskStatus:
-    """What is known of a task before its fact has come back from the log."""
-    return TaskStatus(
-        task=task, state="waiting", client=new.client, kind=new.kind, domain=asked.domain.label, language=asked.language
-    )

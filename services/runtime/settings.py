@@ -81,7 +81,7 @@ class Projector(Section, frozen=True, kw_only=True):
     whose minutes become fewer rows the longer it is."""
 
     snapshot_s: Seconds = 5.0
-    batch_ms: Count = 50
+    batch_ms: Count = 200
     heartbeats_s: Seconds = 30.0
 
 

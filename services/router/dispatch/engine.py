@@ -116,6 +116,7 @@ def _releases(turn: Turn, ending: set[str]) -> Iterator[Action]:
         task_id
         for t in queue(state, live)
         if (task_id := t.submitted.task) in live.cancels
+        or task_id in live.bodies
         or end_id(task_id) in live.pending
         or end_id(task_id) in ending
         or len(t.failures) >= MAX_STARTED

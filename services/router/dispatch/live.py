@@ -55,8 +55,9 @@ class Wait:
 class Live:
     """``items``: where an attempt's item lies and since when. ``pending``: message ids on their way, each with the sequence
     it was stored at, or None while unknown; the engine does not repeat what is pending. ``drafts``: decisions that are on their
-    way to the log, so that a task need not wait for that before its release follows. ``boots``: each worker's boot as its last
-    report has it. ``unanswered``: why nobody can answer a task yet. ``unheld``: consumers without holders, and since when."""
+    way to the log, so that a task need not wait for that before its release follows. ``bodies``: tasks whose text is still on
+    its way; they are not released. ``boots``: each worker's boot as its last report has it. ``unanswered``: why nobody can
+    answer a task yet. ``unheld``: consumers without holders, and since when."""
 
     workers: dict[str, Heard] = field(default_factory=dict)
     boots: dict[str, str] = field(default_factory=dict)
@@ -75,6 +76,7 @@ class Live:
     waits: dict[str, Wait] = field(default_factory=dict)
     seen: dict[str, float] = field(default_factory=dict)
     drafts: dict[str, TaskRouted] = field(default_factory=dict)
+    bodies: set[str] = field(default_factory=set)
     unanswered: dict[str, str] = field(default_factory=dict)
 
     def hear_credit(self, credit: Credit, now: float) -> None:
