@@ -239,6 +239,7 @@ async def test_an_item_that_its_router_never_put_is_put_by_the_next_one_and_no_o
     await second.recover()
     fast = await hire("fast")
     assert await second.until(lambda: len(second.started) == 2)
+    assert await first.until(lambda: len(first.started) == 2), "each has a feed of its own"
     assert second.log == first.log == LOST_ITEM.splitlines()
     assert sorted(item.stream_seq for item in fast.taken) == sorted(second.items.values())
     assert await eventually(lambda: _delivered(bus, 2))
