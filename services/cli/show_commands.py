@@ -33,6 +33,9 @@ Worker = Annotated[str | None, typer.Option("--worker", "-w", help="Fix the mach
 DomainOf = Annotated[
     str | None, typer.Option("--domain", "-d", help="Say what it is about instead of letting it be guessed.")
 ]
+OnlyModel = Annotated[str | None, typer.Option("--model", "-m", help="Only this model.")]
+OnlyWorker = Annotated[str | None, typer.Option("--worker", "-w", help="Only this machine, by name or id.")]
+OnlyDomain = Annotated[str | None, typer.Option("--domain", "-d", help="Only prompts of this kind.")]
 MaxTokens = Annotated[int | None, typer.Option("--max-tokens", min=1, help="The longest answer to make.")]
 Prompt = Annotated[list[str] | None, typer.Argument(help="The prompt; left out or `-`, it is read from stdin.")]
 
@@ -83,9 +86,9 @@ def fleet(
 
 
 def stats(
-    model: Model = None,
-    domain: DomainOf = None,
-    worker: Worker = None,
+    model: OnlyModel = None,
+    domain: OnlyDomain = None,
+    worker: OnlyWorker = None,
     router: Router = DEFAULT_ROUTER,
     json: AsJson = False,
 ) -> None:

@@ -111,6 +111,15 @@ def _cost_line(best: Candidate, slider: float) -> str:
     return f"{line}. Its quality of {points:.0f} points is worth {seconds(-parts.quality_s)} at {slider:g} s a point."
 
 
+def _asked_for(best: Candidate) -> str:
+    """How much of the expected answer the client's limit leaves, from the seconds that were predicted for it."""
+    rate, seconds_ = best.decode.value, best.predicted.decode_s
+    if best.output_tokens is None or not rate or seconds_ is None or best.output_tokens.value is None:
+        return ""
+    asked = round(seconds_ * rate * factor(best.others_use))
+    return f", of which at most {asked} are asked for" if asked < round(best.output_tokens.value) else ""
+
+
 def _speed(measure: Measure, others_use: float | None) -> str:
     """A rate is kept as of a machine without other users; what is left of it now is what the prediction counts on."""
     if measure.value is None or others_use == 0.0:
@@ -132,7 +141,9 @@ def _evidence_lines(best: Candidate) -> list[str]:
     if best.output_tokens is not None and best.output_tokens.value is not None:
         length = f"{best.output_tokens.value:.0f} tokens are expected ({provenance(best.output_tokens)})"
         prompt = "" if best.prompt_tokens is None else f", after a prompt of about {best.prompt_tokens}"
-        lines.append(f"{length}{prompt}.")
+        lines.append(f"{length}{_asked_for(best)}{prompt}.")
+    if best.decode.level in ("model", "prior", "worker"):
+        lines.append("This model was never measured on this machine: its speed is a guess, until this answer is in.")
     if best.others_use:
         lines.append(f"Somebody else uses {best.others_use:.0%} of the machine, which slows it down.")
     if best.uncertainty is not None:

@@ -17,7 +17,7 @@ def text_of(renderable: RenderableType) -> str:
 
 def test_a_preview_names_the_choice_its_parts_and_the_removals() -> None:
     words = text_of(decisions.preview(example("`GET /route/preview`")))
-    assert "qwen3 on desktop: least predicted completion" in words
+    assert "qwen3 on desktop: 4.2 s predicted, the least" in words
     assert "96.4" in words
     assert "~0.70" in words
     assert "~ borrowed" in words

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from schemas.events import Measure
@@ -73,6 +74,23 @@ def test_somebody_elses_use_is_said() -> None:
     words = decision_words(route([worker("desk", "qwen3", others_use=0.4)], CELLS))
     assert "Somebody else uses 40% of the machine, which slows it down." in words
     assert words[2].startswith("Decode 36.0 tokens/s now, 60.0 without other users (31 samples")
+
+
+def test_a_guess_about_a_machine_is_called_one() -> None:
+    guess = "This model was never measured on this machine: its speed is a guess, until this answer is in."
+    assert guess in decision_words(route([worker("new", "qwen3")], []))
+    assert guess not in decision_words(route([DESK], CELLS))
+
+
+def test_a_clients_limit_is_told_beside_the_expected_length() -> None:
+    candidate = route([DESK], CELLS).candidates[0]
+    assert candidate.output_tokens is not None and candidate.output_tokens.value is not None
+    limited = msgspec.structs.replace(
+        candidate, predicted=msgspec.structs.replace(candidate.predicted, decode_s=20 / (candidate.decode.value or 1.0))
+    )
+    routed = msgspec.structs.replace(route([DESK], CELLS), candidates=(limited,))
+    assert any("of which at most 20 are asked for" in line for line in decision_words(routed))
+    assert not any("asked for" in line for line in decision_words(route([DESK], CELLS)))
 
 
 def test_workers_are_called_by_name_where_the_name_is_known() -> None:
