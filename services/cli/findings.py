@@ -94,6 +94,10 @@ def _worker(worker: Json) -> Finding:
         return Finding(
             name, "problem", "not heard: it gets no work", "is its machine awake, and its `headrace worker` running?"
         )
+    if state == "backend down":
+        reason = str((worker.get("unknown") or {}).get("wait_s", state))
+        action = f"start its model server ({worker['backend']}) again; the worker finds it by itself"
+        return Finding(name, "problem", reason, action)
     if not worker["models"]:
         action = "load a model there (`ollama pull`, or start llama-server with one), then look again"
         return Finding(name, "warning", f"{state}, but it holds no model", action)

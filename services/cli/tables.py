@@ -17,7 +17,7 @@ from services.cli import numbers
 from services.cli.numbers import known
 
 Json = dict[str, Any]
-STATE_STYLES = {"ready": "green", "draining": "yellow", "stale": "yellow", "silent": "red"}
+STATE_STYLES = {"ready": "green", "draining": "yellow", "stale": "yellow", "silent": "red", "backend down": "red"}
 TASK_STYLES = {"completed": "green", "running": "cyan", "failed": "red", "dead": "red", "cancelled": "yellow"}
 NOBODY = "(judged wherever it ran)"
 
@@ -57,7 +57,10 @@ def _worker(worker: Json) -> list[RenderableType]:
         Text(state, style=STATE_STYLES.get(state, "")),
         worker["backend"] if worker["local"] else f"{worker['backend']} (remote)",
         f"{known(worker['running'], numbers.count)} of {worker['slots']}",
-        known(worker["wait_s"], lambda value: "free now" if value == 0 else numbers.seconds(value)),
+        known(
+            worker["wait_s"],
+            lambda value: numbers.seconds(value) if value else "free now" if worker["free"] else "not yet",
+        ),
         known(worker["others_use"], numbers.share),
         numbers.UNKNOWN if resident is None else ", ".join(sorted(resident)) or "none",
         ", ".join(worker["models"]) or "none",

@@ -13,7 +13,8 @@ from schemas.events import ModelInfo
 
 class WorkerView(msgspec.Struct, frozen=True, kw_only=True):
     """One worker. ``wait_s`` are the predicted seconds until it has a free slot (0 when it has one now); ``alive`` means
-    heard recently enough to release to; ``fresh`` that its load is at most 15 s old; ages are on the router's heard clock."""
+    heard recently enough to release to; ``fresh`` that its load is at most 15 s old; ages are on the router's heard clock.
+    ``backend_up`` is what its last fresh load says of its model server, ``backend_reason`` why that does not answer."""
 
     id: str
     name: str
@@ -32,6 +33,8 @@ class WorkerView(msgspec.Struct, frozen=True, kw_only=True):
     local: bool = True
     backend: str = ""
     backend_id: str | None = None
+    backend_up: bool | None = None
+    backend_reason: str | None = None
     alive: bool = True
     fresh: bool = True
     draining: bool = False

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from schemas.events import Credit, TaskCancelled, TaskCompleted, TaskDead, TaskFailed, Terminal
+from schemas.events import Credit, TaskCancelled, TaskCompleted, TaskDead, TaskFailed, Terminal, WorkerLoad
 from schemas.statistics import Statistics, effective, service_seconds
 from services.router.dispatch.live import ALIVE_S, FRESH_S, Heard, Live
 from services.router.dispatch.planner import Plan, queue
@@ -42,6 +42,7 @@ def _view(
     load = heard.load if heard else None
     fresh_load = load is not None and heard is not None and now - heard.load_at <= FRESH_S
     resident = load.resident if load is not None and fresh_load else None
+    backend_up = load.backend_up if load is not None and fresh_load else None
     return WorkerView(
         id=worker,
         name=report.name,
@@ -51,7 +52,7 @@ def _view(
         slots=report.slots,
         free=credit.free if credit else None,
         running=len(credit.running) if credit else None,
-        wait_s=_wait_s(worker, credit, state, stats, now_us, heard, now),
+        wait_s=None if backend_up is False else _wait_s(worker, credit, state, stats, now_us, heard, now),
         resident=frozenset(resident) if resident is not None else None,
         others_use=load.others_use if load is not None and fresh_load else None,
         others_reason=_others_reason(load is not None, fresh_load, load.unreadable.get("others_use") if load else None),
@@ -60,6 +61,8 @@ def _view(
         local=report.local,
         backend=report.backend,
         backend_id=report.backend_id,
+        backend_up=backend_up,
+        backend_reason=_backend_reason(load) if load is not None and backend_up is False else None,
         alive=heard is not None and not heard.suspect and now - heard.heard_at <= max(ALIVE_S, FRESH_S),
         fresh=fresh_load or (credit is not None and heard is not None and now - heard.credit_at <= FRESH_S),
         draining=credit.draining if credit else False,
@@ -70,6 +73,11 @@ def _others_reason(heard: bool, fresh: bool, unreadable: str | None) -> str | No
     if not heard:
         return "no heartbeat heard yet"
     return unreadable if fresh else f"the last load is older than {FRESH_S:.0f} s"
+
+
+def _backend_reason(load: WorkerLoad) -> str:
+    told = load.unreadable.get("backend_up") or load.unreadable.get("credit.free")
+    return told or "its heartbeat does not say why"
 
 
 def _wait_s(

@@ -7,6 +7,7 @@ import msgspec
 from services.router.fleet import Fleet, WorkerView
 
 NO_CREDIT = "no credit was heard"
+BACKEND_DOWN = "backend down"
 
 
 class WorkerRow(msgspec.Struct, frozen=True, kw_only=True):
@@ -62,6 +63,8 @@ def model_rows(fleet: Fleet) -> tuple[ModelRow, ...]:
 def worker_state(worker: WorkerView) -> str:
     if not worker.alive:
         return "silent"
+    if worker.backend_up is False:
+        return BACKEND_DOWN
     if worker.draining:
         return "draining"
     return "ready" if worker.fresh else "stale"
@@ -72,7 +75,7 @@ def _worker_row(worker: WorkerView) -> WorkerRow:
         "free": NO_CREDIT,
         "running": NO_CREDIT,
         "credit_age_s": NO_CREDIT,
-        "wait_s": NO_CREDIT if worker.free is None else "nothing is known of how long its running tasks take",
+        "wait_s": _no_wait(worker),
         "others_use": worker.others_reason or "its heartbeat does not say",
         "resident": "the backend does not say what is loaded",
     }
@@ -93,6 +96,12 @@ def _worker_row(worker: WorkerView) -> WorkerRow:
         models=tuple(sorted(worker.models)),
         unknown={field: reason for field, reason in reasons.items() if getattr(worker, field) is None},
     )
+
+
+def _no_wait(worker: WorkerView) -> str:
+    if worker.backend_up is False:
+        return f"{BACKEND_DOWN}: {worker.backend_reason or 'nobody said why'}"
+    return NO_CREDIT if worker.free is None else "nothing is known of how long its running tasks take"
 
 
 def _model_row(fleet: Fleet, name: str) -> ModelRow:

@@ -42,6 +42,14 @@ def test_a_silent_worker_and_an_empty_fleet_are_problems() -> None:
     assert findings.workers({"workers": []})[0].level == "problem"
 
 
+def test_a_worker_without_its_model_server_is_a_problem_with_its_reason() -> None:
+    reason = "backend down: connection refused"
+    down = example("`GET /workers`")["workers"][0] | {"state": "backend down", "unknown": {"wait_s": reason}}
+    (found,) = findings.workers({"workers": [down]})
+    assert (found.level, found.words) == ("problem", reason)
+    assert found.action and f"start its model server ({down['backend']}) again" in found.action
+
+
 def test_unequal_files_under_one_name_are_a_warning() -> None:
     body = example("`GET /models`")
     assert [finding.level for finding in findings.models(body)] == ["ok"]

@@ -40,6 +40,23 @@ def test_every_unknown_has_its_reason_under_the_table() -> None:
     assert "free, running, credit_age_s: no credit was heard" in words
 
 
+def test_a_machine_without_a_free_slot_is_never_free_now() -> None:
+    body = example("`GET /workers`")
+    body["workers"][0] |= {"free": 0, "wait_s": 0.0}
+    row = cells(line_with("desktop", tables.fleet(body)))
+    assert "not yet" in row and "free now" not in row
+
+
+def test_a_machine_without_its_model_server_is_shown_as_such_with_the_reason() -> None:
+    body = example("`GET /workers`")
+    why = {"wait_s": "backend down: connection refused"}
+    body["workers"][0] |= {"state": "backend down", "free": 0, "wait_s": None, "unknown": why}
+    table = tables.fleet(body)
+    assert {"backend down", "unknown"} <= set(cells(line_with("desktop", table)))
+    assert "wait_s: backend down: connection refused" in text_of(table)
+    assert tables.STATE_STYLES["backend down"] == "red"
+
+
 def test_an_empty_fleet_says_what_to_do() -> None:
     assert "headrace up" in text_of(tables.fleet({"workers": []}))
 

@@ -90,6 +90,32 @@ def test_an_old_load_is_an_unknown_load(desk: Dispatch) -> None:
     assert seen() == (None, None)
 
 
+@pytest.mark.parametrize(
+    ("unreadable", "reason"),
+    [
+        ({"backend_up": "connection refused", "credit.free": "takes no work: backend down"}, "connection refused"),
+        ({"credit.free": "takes no work: backend down"}, "takes no work: backend down"),
+        ({}, "its heartbeat does not say why"),
+    ],
+)
+def test_a_machine_whose_backend_is_down_has_no_known_wait(
+    desk: Dispatch, unreadable: dict[str, str], reason: str
+) -> None:
+    desk.credit("w1", free=0)
+    load = build(events.WorkerLoad, worker="w1", boot="b1", credit=None, backend_up=False, unreadable=unreadable)
+    desk.live.hear_load(load, desk.now)
+
+    def seen() -> tuple[bool | None, str | None, float | None]:
+        view = fleet_of(desk.state, desk.live, Statistics(), desk.now, 0).workers["w1"]
+        return view.backend_up, view.backend_reason, view.wait_s
+
+    assert seen() == (False, reason, None)
+    desk.live.hear_load(build(events.WorkerLoad, worker="w1", boot="b1", seq=2, credit=None, backend_up=True), desk.now)
+    assert seen() == (True, None, 0.0)
+    desk.wait(16.0)
+    assert seen()[:2] == (None, None)
+
+
 def test_a_busy_machine_says_when_its_next_slot_is_free(desk: Dispatch) -> None:
     desk.submit("t1")
     desk.settle()

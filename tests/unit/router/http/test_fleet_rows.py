@@ -19,6 +19,8 @@ def fleet(*workers: WorkerView) -> Fleet:
         ({"fresh": False}, "stale"),
         ({"draining": True, "fresh": False}, "draining"),
         ({"alive": False, "draining": True}, "silent"),
+        ({"backend_up": False, "draining": True}, "backend down"),
+        ({"backend_up": False, "alive": False}, "silent"),
     ],
 )
 def test_a_worker_has_one_state(changes: dict[str, bool], state: str) -> None:
@@ -31,6 +33,12 @@ def test_every_null_and_nothing_else_has_a_reason(worker: WorkerView) -> None:
     nulls = {name for name in WorkerRow.__struct_fields__ if getattr(row, name) is None}
     assert set(row.unknown) == nulls
     assert all(row.unknown.values())
+
+
+def test_a_worker_whose_backend_is_down_says_why() -> None:
+    down = msgspec.structs.replace(DESKTOP, backend_up=False, backend_reason="connection refused", wait_s=None)
+    (row,) = worker_rows(fleet(down))
+    assert (row.state, row.wait_s, row.unknown["wait_s"]) == ("backend down", None, "backend down: connection refused")
 
 
 def test_workers_are_sorted_by_name() -> None:
