@@ -20,6 +20,12 @@ from services.cli.output import err, out
 
 Json = dict[str, Any]
 ENDS_WELL = "completed"
+REMARKS = {
+    "truncated": "The answer was cut off.",
+    "substituted": "Another model answered than was asked for.",
+    "wrong_language": "The answer is in another language than the question.",
+}
+"""What is said of an answer that came, but not as it should."""
 
 
 class Narrator:
@@ -114,7 +120,7 @@ async def machine_names(client: RouterClient) -> dict[str, str]:
 
 
 def summary(end: Json) -> str:
-    """``smollm2:135m on fast: 32 tokens in 0.51 s, 63.2 tok/s (first after 38 ms)``."""
+    """``smollm2:135m on fast: 32 tokens in 0.51 s, 63.2 tok/s (first after 38 ms)``; a second line says what is wrong with it."""
     status = end["status"]
     tokens, times = status.get("tokens") or {}, status.get("times") or {}
     told = f"{status.get('model')} on {end.get('worker_name') or status.get('worker')}"
@@ -126,11 +132,12 @@ def summary(end: Json) -> str:
         told += f", {numbers.rate(output / decode_s)}"
     if times.get("first_token_s") is not None:
         told += f" (first after {numbers.seconds(times['first_token_s'])})"
-    return told
+    remark = REMARKS.get(str(status.get("outcome")))
+    return f"{told}\n{remark}" if remark else told
 
 
 def check_end(end: Json, *, allow_empty: bool = False) -> None:
-    """Raises CommandFailed for every end that is not an answer. A small model does say nothing now and then."""
+    """Raises CommandFailed for every end without an answer's text. A small model does say nothing now and then."""
     status = end["status"]
     if status["state"] != ENDS_WELL:
         why = (
@@ -138,5 +145,7 @@ def check_end(end: Json, *, allow_empty: bool = False) -> None:
             or "no reason was given"
         )
         raise CommandFailed(f"the task {status['state']}: {why}", hint=f"`headrace explain {status['task']}`")
-    if status.get("outcome") not in ("ok", "truncated") and not (allow_empty and status.get("outcome") == "empty"):
-        raise CommandFailed(f"the answer is {status.get('outcome')}", hint=f"`headrace explain {status['task']}`")
+    if status.get("outcome") == "empty" and not allow_empty:
+        raise CommandFailed(
+            "the answer was empty, which counts as no success", hint=f"`headrace explain {status['task']}`"
+        )

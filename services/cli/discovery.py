@@ -48,6 +48,18 @@ async def find_backends(
     return tuple(found for found in answers if found is not None)
 
 
+async def answers(url: str, *, transport: httpx.AsyncBaseTransport | None = None) -> bool:
+    """Whether a server takes connections there. What it says is its worker's question, and so is how long it takes to."""
+    async with httpx.AsyncClient(transport=transport, timeout=PROBE_S, trust_env=False) as http:
+        try:
+            await http.head(url)
+        except (httpx.ConnectError, httpx.ConnectTimeout):
+            return False
+        except httpx.HTTPError:
+            return True
+    return True
+
+
 async def _probe(http: httpx.AsyncClient, port: DefaultPort) -> Found | None:
     """A server that wants a key (401) is there too; a web page that happens to use the port is not."""
     url = f"http://127.0.0.1:{port.port}"

@@ -16,6 +16,10 @@ LAG_EVENTS_MAX = 1000
 """The projector folds tens of thousands of events per second: a thousand behind is a stopped or stuck one, not a busy one."""
 DISK_FREE_MIN_BYTES = 1_000_000_000
 """JetStream refuses to store when the disk is full; a gigabyte holds about a million tasks' facts."""
+JOIN_HINT = (
+    "start a model server: `headrace up` finds it within ten seconds on the usual ports, "
+    "or give `headrace up --backend URL`"
+)
 
 
 class Finding(NamedTuple):
@@ -82,7 +86,7 @@ def workers(body: Json) -> list[Finding]:
                 "workers",
                 "problem",
                 "no machine has joined",
-                "start a model server, then `headrace worker --backend URL`",
+                JOIN_HINT,
             )
         ]
     return [_worker(worker) for worker in body["workers"]]

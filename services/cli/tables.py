@@ -14,6 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from services.cli import numbers
+from services.cli.findings import JOIN_HINT
 from services.cli.numbers import known
 
 Json = dict[str, Any]
@@ -42,7 +43,7 @@ def grid(*columns: str) -> Table:
 def fleet(body: Json) -> RenderableType:
     workers = body["workers"]
     if not workers:
-        return Text("No machine has joined yet. `headrace up` starts a worker beside each local backend it finds.")
+        return Text(f"No machine has joined yet; {JOIN_HINT}.")
     table = grid("machine", "state", "backend", "running>", "free in>", "used by|others>", "loaded", "models", "heard>")
     for worker in workers:
         table.add_row(*_worker(worker))

@@ -22,7 +22,7 @@ from rich.text import Text
 
 from services.cli import demo
 from services.cli.client import DEFAULT_ROUTER
-from services.cli.discovery import find_backends
+from services.cli.discovery import answers, find_backends
 from services.cli.exits import CommandFailed
 from services.cli.fleet_process import DemoFleet
 from services.cli.parts import BackendAt, backend_url, name_of
@@ -33,6 +33,8 @@ from services.runtime.server import Sync
 STOPPING = "stopping: workers finish what they have; a second Ctrl-C stops at once"
 LOOK_AGAIN_S = 10.0
 """How soon a model server that was started later gets its worker."""
+WORKERS_WITHIN_S = 3.0
+"""A worker whose model server answers has usually joined by then; nothing else has to wait for it."""
 
 
 class Terminal(NamedTuple):
@@ -50,12 +52,25 @@ async def up(data: Path, *, backends: Sequence[str], port: int, sync: Sync, arou
     known = [BackendAt(name_of(url), url) for url in dict.fromkeys(map(backend_url, backends))]
     known += await _new_ones(known)
     try:
-        async with Stack(
-            data, backends=known, sync=sync, router_port=port, config=around.config, say=around.say
-        ) as stack:
-            around.console.print(welcome(stack.router_url, time.monotonic() - started, bool(known)))
+        async with (
+            Stack(data, sync=sync, router_port=port, config=around.config, say=around.say) as stack,
+            asyncio.TaskGroup() as joining,
+        ):
             try:
-                await _join_later_ones(stack, known)
+                there = await asyncio.gather(*(answers(backend.url) for backend in known))
+                for backend, is_there in zip(known, there, strict=True):
+                    if not is_there:
+                        around.say(f"waiting for {backend.url}: nothing answers there; it joins when it does")
+                        joining.create_task(_join_when_it_answers(stack, backend))
+                first = [
+                    joining.create_task(stack.join_later(b))
+                    for b, is_there in zip(known, there, strict=True)
+                    if is_there
+                ]
+                if first:
+                    await asyncio.wait(first, timeout=WORKERS_WITHIN_S)
+                around.console.print(welcome(stack.router_url, time.monotonic() - started, bool(known)), soft_wrap=True)
+                await _join_later_ones(stack, known, joining)
             finally:
                 around.say(STOPPING)
     finally:
@@ -73,7 +88,9 @@ async def up_demo(data: Path | None, *, port: int, stay: bool, sync: Sync, aroun
                 try:
                     results = await demo.run(fleet, around.console)
                     if stay:
-                        around.console.print(welcome(fleet.router_url, time.monotonic() - started, True))
+                        around.console.print(
+                            welcome(fleet.router_url, time.monotonic() - started, True), soft_wrap=True
+                        )
                         await asyncio.Event().wait()
                 except asyncio.CancelledError:
                     around.say(STOPPING)
@@ -93,9 +110,9 @@ def welcome(url: str, took_s: float, has_backends: bool) -> Text:
             "yellow",
         )
         text.append("it joins by itself. For another address: headrace up --backend URL\n", "yellow")
-    text.append(f"  ask it           headrace ask{router} 'What is a headrace?'\n")
-    text.append(f"  see the machines headrace fleet{router}\n")
-    text.append(f"  OpenAI clients   {url}/v1\n")
+    text.append(f"  ask it            headrace ask{router} 'What is a headrace?'\n")
+    text.append(f"  see the machines  headrace fleet{router}\n")
+    text.append(f"  OpenAI clients    {url}/v1\n")
     if shutil.which("headrace") is None:
         text.append(f"  `headrace` is not on your PATH; once per shell: . {sys.prefix}/bin/activate\n", "yellow")
     return text
@@ -114,13 +131,19 @@ def refuse_taken_port(port: int) -> None:
             ) from error
 
 
-async def _join_later_ones(stack: Stack, known: list[BackendAt]) -> None:
+async def _join_when_it_answers(stack: Stack, backend: BackendAt) -> None:
+    while not await answers(backend.url):  # noqa: ASYNC110 - nothing else tells
+        await asyncio.sleep(LOOK_AGAIN_S)
+    await stack.join_later(backend)
+
+
+async def _join_later_ones(stack: Stack, known: list[BackendAt], joining: asyncio.TaskGroup) -> None:
     """Until it is cancelled."""
     while True:
         await asyncio.sleep(LOOK_AGAIN_S)
         for backend in await _new_ones(known):
             known.append(backend)
-            await stack.join_later(backend)
+            joining.create_task(stack.join_later(backend))
 
 
 async def _new_ones(known: Sequence[BackendAt]) -> list[BackendAt]:

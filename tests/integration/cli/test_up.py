@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 import socket
 from collections.abc import AsyncIterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
 from services.cli.ask import Narrator, ask
 from services.cli.client import RouterClient
 from services.cli.demo_model import missing_parts
 from services.cli.exits import CommandFailed
 from services.cli.stack import free_port
-from services.cli.up import refuse_taken_port
+from services.cli.up import Terminal, refuse_taken_port, up
 from services.runtime.llama_server import LlamaServer
 from support.eventually import eventually
 from support.up import Up
@@ -72,6 +75,45 @@ async def test_up_serves_a_backend_brings_back_what_is_killed_and_stops_on_ctrl_
         assert await up.ended() == 0
     assert up.said[-1] == "stopped, nothing is left running"
     assert up.left_running() == []
+
+
+async def test_a_named_backend_that_is_not_there_holds_up_nobody_and_joins_when_it_is(tmp_path: Path) -> None:
+    address = free_port()
+    url, port = f"http://127.0.0.1:{address}", free_port()
+    async with Up(tmp_path, "--backend", url, "--port", str(port)) as up:
+        await up.until(f"waiting for {url}: nothing answers there; it joins when it does")
+        async with RouterClient(f"http://127.0.0.1:{port}") as client:
+            assert (await client.ready())["ready"]
+        async with LlamaServer(port=address):
+            assert url in await up.until("worker")
+            up.interrupt()
+            assert await up.ended() == 0
+    assert up.left_running() == []
+
+
+async def test_the_banner_does_not_wait_for_a_backend_that_is_not_there(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    said: list[str] = []
+    around = Terminal(Console(), said.append)
+    url = f"http://127.0.0.1:{free_port()}"
+    shown = ""
+    running = asyncio.create_task(up(tmp_path, backends=[url], port=free_port(), sync="10s", around=around))
+
+    def banner() -> bool:
+        nonlocal shown
+        shown += capsys.readouterr().out
+        return "Headrace is up" in shown or running.done()
+
+    try:
+        await eventually(banner, within_s=60)
+        assert "Headrace is up" in shown
+    finally:
+        running.cancel()
+        with suppress(asyncio.CancelledError):
+            await running
+    assert f"waiting for {url}: nothing answers there; it joins when it does" in said
+    assert said[-1] == "stopped, nothing is left running"
 
 
 async def test_a_killed_up_takes_its_parts_with_it(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
-from services.cli.discovery import DEFAULT_PORTS, DefaultPort, Found, find_backends
+from services.cli.discovery import DEFAULT_PORTS, DefaultPort, Found, answers, find_backends
 from services.cli.stack import free_port
 
 
@@ -53,3 +53,9 @@ async def test_a_server_that_wants_a_key_is_there_too() -> None:
 async def test_a_web_page_and_a_closed_port_are_no_model_servers() -> None:
     with answering({"/v1/models": (200, "<html>my home page</html>")}) as page:
         assert await find_backends((at("llama.cpp", page), at("ollama", page), at("vllm", free_port()))) == ()
+
+
+async def test_a_server_that_refuses_the_question_answers_and_a_port_without_one_does_not() -> None:
+    with answering({}) as port:
+        assert await answers(f"http://127.0.0.1:{port}")
+    assert not await answers(f"http://127.0.0.1:{free_port()}")

@@ -39,7 +39,9 @@ def test_each_null_of_a_worker_comes_with_its_reason() -> None:
 def test_a_silent_worker_and_an_empty_fleet_are_problems() -> None:
     silent = example("`GET /workers`")["workers"][0] | {"state": "silent"}
     assert findings.workers({"workers": [silent]})[0].level == "problem"
-    assert findings.workers({"workers": []})[0].level == "problem"
+    nobody = findings.workers({"workers": []})[0]
+    assert nobody.level == "problem"
+    assert "headrace up --backend URL" in str(nobody.action)
 
 
 def test_a_worker_without_its_model_server_is_a_problem_with_its_reason() -> None:
