@@ -242,5 +242,5 @@ def test_a_machine_faster_than_its_parents_say_never_gains_by_an_unmeasured_cell
     asks = RouteRequest(domain="code", prompt_tokens=500)
     with_ = by_pair(decision((machines, (mine, theirs), asks, 1.0)).candidates)["small", "w0"]
     without = by_pair(decision((machines, (theirs,), asks, 1.0)).candidates)["small", "w0"]
-    if own * rate >= guess:
+    if own * rate > 1.001 * guess:  # at the guess itself only the rounding of the sums would decide
         assert without.cost_s >= with_.cost_s - 1e-9
