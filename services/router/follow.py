@@ -78,13 +78,6 @@ class Channels:
         channel.status = status
         _tell(channel, StatusUpdate(status=status))
 
-    def broke_off(self, task: str, attempt: int, reason: str) -> None:
-        """An attempt ended without an answer and another follows. Who saw text of it learns that now, not with the next text;
-        what still comes of it is dropped."""
-        channel = self._channels.get(task)
-        if channel is not None and channel.end is None and channel.attempt <= attempt:
-            self._restart(channel, attempt + 1, reason)
-
     def ended(self, status: TaskStatus, answer: Answer | None, now: float) -> None:
         """The terminal fact. What readers lack of the answer comes first."""
         channel = self._channels.get(status.task)

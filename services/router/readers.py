@@ -14,11 +14,10 @@ from typing import Any
 import msgspec
 
 from schemas.errors import HeadraceError
-from schemas.events import AnyEvent, AttemptFailed, TaskCompleted
+from schemas.events import AnyEvent, TaskCompleted
 from schemas.work import Answer
 from services.router import past
 from services.router.desk import Desk
-from services.router.dispatch.engine import spent
 from services.router.dispatch.state import Task
 from services.router.follow import Channels
 from services.router.port import TaskStatus, Update
@@ -57,20 +56,11 @@ class Readers:
             return
         task = self._desk.state.task(task_id)
         if task is not None and task.terminal is None:
-            if isinstance(event, AttemptFailed):
-                self._broke_off(task, event)
             self._channels.moved(self.status(task))
         elif task is not None and event is task.terminal and channel.had_reader:
             self._look_up(self._end(task))
         elif task is not None and event is task.terminal:
             self._channels.close(task_id)  # nobody listened: whoever comes later gets the stored answer
-
-    def _broke_off(self, task: Task, event: AttemptFailed) -> None:
-        """Unless the fold refused the fact, or the task's end comes next, which says more than a restart."""
-        attempt = task.attempts.get(event.attempt)
-        if attempt is not None and attempt.ended and not spent(task):
-            reason = f"{event.failure}: {event.detail}" if event.detail else event.failure
-            self._channels.broke_off(event.task, event.attempt, reason)
 
     def beat(self, queue: Callable[[], tuple[TaskStatus, ...]]) -> None:
         """Time passed: positions and reasons to those who wait, and away with what nobody reads any more."""

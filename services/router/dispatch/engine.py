@@ -107,12 +107,6 @@ def _end(turn: Turn, task_id: str, task: Task) -> TaskCancelled | TaskDead | Tas
     return None
 
 
-def spent(task: Task) -> bool:
-    """Whether no further attempt follows those it had: its end is due."""
-    last = task.attempts[max(task.attempts)] if task.attempts else None
-    return len(task.failures) >= MAX_STARTED or (last is not None and (last.failure in FINAL or not task.retryable))
-
-
 def _releases(turn: Turn, ending: set[str]) -> Iterator[Action]:
     """As many as there are free credits; tasks with an end on its way are left alone."""
     state, live, now, config = turn.state, turn.live, turn.now, turn.config
@@ -125,7 +119,8 @@ def _releases(turn: Turn, ending: set[str]) -> Iterator[Action]:
         or task_id in live.bodies
         or end_id(task_id) in live.pending
         or end_id(task_id) in ending
-        or spent(t)
+        or len(t.failures) >= MAX_STARTED
+        or (bool(t.attempts) and (t.attempts[max(t.attempts)].failure in FINAL or not t.retryable))
     )
     planned = plan(state, live, now, config.limits, skip, holders=config.holders, explain=False)
     for task_id, n in planned.bypasses.items():

@@ -185,5 +185,5 @@ def restarted(update: RestartUpdate) -> Problem:
     return Problem(
         status=502,
         code="restarted",
-        message=f"the answer broke off ({update.reason}) and starts over; this protocol cannot take text back: send it again",
+        message=f"the answer broke off ({update.reason}) and was begun again; this protocol cannot take text back: send it again",
     )

@@ -86,35 +86,6 @@ def test_no_restart_is_told_to_who_has_seen_nothing() -> None:
     assert not any(isinstance(update, RestartUpdate) for update in Reader(channels).seen())
 
 
-def test_who_saw_text_learns_at_once_and_once_that_its_attempt_broke_off() -> None:
-    channels = opened()
-    reader = Reader(channels)
-    channels.token(chunk(0, "half"), "w")
-    for _ in range(2):
-        channels.broke_off("t", 1, "lost: w is silent")
-    assert reader.seen()[1:] == [RestartUpdate(attempt=2, reason="lost: w is silent")]
-    channels.token(chunk(1, " late"), "w")
-    channels.token(chunk(0, "whole", attempt=2), "v")
-    channels.broke_off("t", 1, "lost: w is silent")
-    assert reader.seen() == [TokenUpdate(attempt=2, index=0, text="whole")]
-
-
-def test_an_attempt_that_broke_off_unseen_shows_nothing_afterwards() -> None:
-    channels = opened()
-    reader = Reader(channels)
-    channels.broke_off("t", 1, "lost: w is silent")
-    channels.token(chunk(0, "late"), "w")
-    assert reader.seen() == []
-
-
-def test_an_attempt_that_was_given_up_and_answers_after_all_is_shown_whole() -> None:
-    channels = opened(chunk(0, "half"))
-    reader = Reader(channels)
-    channels.broke_off("t", 1, "lost: w is silent")
-    channels.ended(status(), answer("half of it"), now=1.0)
-    assert reader.text() == "half of it"
-
-
 def test_an_answer_of_another_attempt_replaces_what_was_shown() -> None:
     channels = opened(chunk(0, "half of the first"))
     reader = Reader(channels)

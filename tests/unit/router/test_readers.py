@@ -15,7 +15,7 @@ from schemas.work import Answer, TokenChunk, encode_wire
 from services.router.desk import Desk
 from services.router.dispatch.permits import Limits
 from services.router.follow import Channels
-from services.router.port import EndUpdate, RestartUpdate, TaskStatus, TokenUpdate, Update
+from services.router.port import EndUpdate, TaskStatus, TokenUpdate, Update
 from services.router.readers import Readers
 from services.runtime.bus import Bus
 from support.builders import TASK, build
@@ -85,32 +85,6 @@ async def test_nothing_is_kept_of_a_task_that_nobody_reads(desks: Desks) -> None
     desks.tell(COMPLETED)
     assert desks.channels.get(TASK) is None
     assert not desks.readers._lookups
-
-
-@pytest.mark.parametrize(
-    ("failed", "reasons"),
-    [
-        ({"failure": "lost", "detail": "w is silent"}, ["lost: w is silent"]),
-        ({"failure": "stall", "detail": ""}, ["stall"]),
-        ({"failure": "protocol", "retryable": False}, []),  # the task's end comes next
-        ({"failure": "lost", "epoch": 0}, []),  # said by a router that was deposed: the attempt lives
-    ],
-)
-async def test_a_reader_of_text_learns_of_a_restart_before_the_next_attempt_starts(
-    desks: Desks, failed: dict[str, object], reasons: list[str]
-) -> None:
-    desks.tell(build(events.DispatcherElected), SUBMITTED, build(events.TaskReleased), STARTED)
-    async with desks.readers.follow(TASK):
-        desks.channels.token(TokenChunk(task=TASK, attempt=1, index=0, text="one "), "w")
-        desks.tell(build(events.AttemptFailed, **failed))
-        desks.tell(build(events.TaskReleased, attempt=2))
-        desks.channels.token(TokenChunk(task=TASK, attempt=1, index=1, text="late"), "w")
-        channel = desks.channels.get(TASK)
-        assert channel is not None
-        (queue,) = channel.readers
-        updates = [queue.get_nowait() for _ in range(queue.qsize())]
-    restarts = [RestartUpdate(attempt=2, reason=reason) for reason in reasons]
-    assert [update for update in updates if isinstance(update, RestartUpdate)] == restarts
 
 
 async def test_an_end_without_an_answer_is_still_an_end(desks: Desks) -> None:
