@@ -50,6 +50,8 @@ SAYINGS: dict[type[Event], Saying] = {
     ),
     events.DispatcherElected: Saying("router", "it took the dispatcher's lease; its first fact", "the event's own id"),
     events.WorkerReported: Saying("worker", "it starts, or its models or abilities changed", "the event's own id"),
+    events.WorkerPaused: Saying("router", "somebody took a machine out", "the event's own id"),
+    events.WorkerResumed: Saying("router", "it was put back, or its time was over", "the event's own id"),
     events.WorkerLeft: Saying("worker or router", "it drained, or was given up", "the event's own id"),
     events.WorkerLoad: Saying("worker", "each heartbeat, 5 s; in HEARTBEATS, kept 7 days", "the event's own id"),
     events.BenchCompleted: Saying("benchmarker", "a suite prompt's answer was checked", "the event's own id"),

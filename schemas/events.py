@@ -109,6 +109,9 @@ class Candidate(Part, frozen=True, kw_only=True):
     ``cost_s`` is what the router minimises: predicted seconds minus ``slider`` times quality in points of 100; the slider used
     is ``policy.weights["slider"]`` of the decision. ``decode`` and ``prefill`` are tokens per second, ``load`` is seconds,
     ``quality`` is in [0, 1]. ``prompt_tokens`` are those that would be prefilled there, ``output_tokens`` those expected there.
+    ``others_s`` is what the model takes from the tasks waiting behind, in seconds (N·W, ROUTING.md B3.6); ``slowdown`` is what each
+    further stream costs the others there (β, B3.4); ``others_weight`` how much of others' use comes off the speed (1 at first,
+    then learned). ``votes`` are the weighted votes of a route's policies, by their names.
     """
 
     model: str
@@ -126,6 +129,10 @@ class Candidate(Part, frozen=True, kw_only=True):
     digest: str | None = None
     prompt_tokens: int | None = None
     output_tokens: Measure | None = None
+    others_s: float | None = None
+    slowdown: Measure | None = None
+    others_weight: Measure | None = None
+    votes: dict[str, float] = {}
 
 
 class Removal(Part, frozen=True, kw_only=True):
@@ -145,7 +152,10 @@ class Choice(Part, frozen=True, kw_only=True):
 
 
 class WorkerInput(Part, frozen=True, kw_only=True):
-    """What a decision knew about a worker: copied here because heartbeats expire and decisions do not."""
+    """What a decision knew about a worker: copied here because heartbeats expire and decisions do not.
+
+    ``remaining_s`` are the predicted seconds left of each attempt that runs or was released there, shortest first.
+    """
 
     worker: str
     free: int | None = None
@@ -156,13 +166,16 @@ class WorkerInput(Part, frozen=True, kw_only=True):
     others_reason: str | None = None
     resident: tuple[str, ...] | None = None
     credit_age_s: float | None = None
+    remaining_s: tuple[float, ...] | None = None
+    paused: bool = False
 
 
 class Policy(Part, frozen=True, kw_only=True):
-    """The policy that decided and its numbers."""
+    """The policy that decided and its numbers; ``route`` is the virtual model of ``routes.toml`` that it belongs to."""
 
     name: str
     weights: dict[str, float]
+    route: str | None = None
 
 
 class Tokens(Part, frozen=True, kw_only=True):
@@ -270,6 +283,8 @@ class TaskRouted(Event, frozen=True, kw_only=True, tag="task.routed"):
     """``position`` is the EVENTS sequence up to which the statistics used were folded; ``seed`` broke the ties.
 
     ``omitted`` counts the pairs that could have answered but are not among the recorded ``candidates`` (the best 32).
+    ``service_s`` is the least predicted service time, without wait and load: the queue's order rests on it. ``target`` is the
+    route's target that was drawn, where targets are drawn (weights, round robin).
     """
 
     task: str
@@ -282,6 +297,8 @@ class TaskRouted(Event, frozen=True, kw_only=True, tag="task.routed"):
     choice: Choice | None = None
     seed: int = 0
     omitted: int = 0
+    service_s: float | None = None
+    target: str | None = None
 
 
 class TaskReleased(Event, frozen=True, kw_only=True, tag="task.released"):
@@ -291,7 +308,8 @@ class TaskReleased(Event, frozen=True, kw_only=True, tag="task.released"):
     ``held_s`` says how much of ``waited_s`` passed under which reason (``model_full``, ``waiting_for_faster``, ...).
 
     A release is a decision too: ``position``, ``inputs`` and ``cost_s`` are what it knew then. ``candidates`` are the pairs as
-    they stood at the release, recorded only where it differs from the routed choice.
+    they stood at the release, recorded only where it differs from the routed choice. ``behind`` counts the tasks that waited
+    behind it then, in the same or a more urgent class.
     """
 
     task: str
@@ -314,6 +332,7 @@ class TaskReleased(Event, frozen=True, kw_only=True, tag="task.released"):
     cost_s: float | None = None
     candidates: tuple[Candidate, ...] = ()
     held_s: dict[str, float] = {}
+    behind: int | None = None
 
 
 class TaskStarted(Event, frozen=True, kw_only=True, tag="task.started"):
@@ -487,6 +506,19 @@ class KeysAdopted(Event, frozen=True, kw_only=True, tag="keys.adopted"):
     keys: tuple[str, ...]
 
 
+class WorkerPaused(Event, frozen=True, kw_only=True, tag="worker.paused"):
+    """Somebody took a machine out: it gets no new work until ``worker.resumed``, or until ``for_s`` after this was stored."""
+
+    worker: str
+    for_s: float | None = None
+    reason: str = ""
+
+
+class WorkerResumed(Event, frozen=True, kw_only=True, tag="worker.resumed"):
+    worker: str
+    reason: str = ""
+
+
 class WorkerReported(Event, frozen=True, kw_only=True, tag="worker.reported"):
     """What a worker holds and can do; said at start and whenever it changes. ``version`` is Headrace's own."""
 
@@ -527,6 +559,8 @@ AnyEvent = (
     | QualityJudged
     | WorkerLoad
     | KeysAdopted
+    | WorkerPaused
+    | WorkerResumed
     | WorkerReported
     | WorkerLeft
 )
@@ -546,6 +580,8 @@ EVENT_TYPES: tuple[type[Event], ...] = (
     QualityJudged,
     WorkerLoad,
     KeysAdopted,
+    WorkerPaused,
+    WorkerResumed,
     WorkerReported,
     WorkerLeft,
 )

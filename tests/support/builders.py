@@ -250,6 +250,8 @@ VALUES: dict[type[Event], dict[str, Any]] = {
         "gpu": "NVIDIA GeForce RTX 4070",
         "version": "0.1.0",
     },
+    events.WorkerPaused: {"by": "router", "worker": DESK, "for_s": 7200.0, "reason": "a game"},
+    events.WorkerResumed: {"by": "router", "worker": DESK, "reason": "asked for"},
     events.WorkerLeft: {"by": DESK, "worker": DESK, "boot": "b7", "reason": "drained"},
 }
 """What each type says unless told otherwise: one desktop, one model, one task."""
