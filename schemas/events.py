@@ -154,7 +154,8 @@ class Choice(Part, frozen=True, kw_only=True):
 class WorkerInput(Part, frozen=True, kw_only=True):
     """What a decision knew about a worker: copied here because heartbeats expire and decisions do not.
 
-    ``remaining_s`` are the predicted seconds left of each attempt that runs or was released there, shortest first.
+    ``remaining_s`` are the predicted seconds left of each attempt that runs or was released there, shortest first. ``alive``
+    says whether it was heard lately, ``fresh`` whether its load is young enough to count.
     """
 
     worker: str
@@ -168,6 +169,9 @@ class WorkerInput(Part, frozen=True, kw_only=True):
     credit_age_s: float | None = None
     remaining_s: tuple[float, ...] | None = None
     paused: bool = False
+    alive: bool = True
+    fresh: bool = True
+    draining: bool = False
 
 
 class Policy(Part, frozen=True, kw_only=True):
@@ -285,6 +289,9 @@ class TaskRouted(Event, frozen=True, kw_only=True, tag="task.routed"):
     ``omitted`` counts the pairs that could have answered but are not among the recorded ``candidates`` (the best 32).
     ``service_s`` is the least predicted service time, without wait and load: the queue's order rests on it. ``target`` is the
     route's target that was drawn, where targets are drawn (weights, round robin).
+
+    With ``exact`` the statistics were the fold of precisely the log up to ``position``; without it some cells may have been older
+    or younger, and the decision cannot be computed again. ``folded`` is how far the router had read the log for everything else.
     """
 
     task: str
@@ -299,6 +306,8 @@ class TaskRouted(Event, frozen=True, kw_only=True, tag="task.routed"):
     omitted: int = 0
     service_s: float | None = None
     target: str | None = None
+    folded: int | None = None
+    exact: bool = False
 
 
 class TaskReleased(Event, frozen=True, kw_only=True, tag="task.released"):
@@ -309,7 +318,7 @@ class TaskReleased(Event, frozen=True, kw_only=True, tag="task.released"):
 
     A release is a decision too: ``position``, ``inputs`` and ``cost_s`` are what it knew then. ``candidates`` are the pairs as
     they stood at the release, recorded only where it differs from the routed choice. ``behind`` counts the tasks that waited
-    behind it then, in the same or a more urgent class.
+    behind it then, in the same or a more urgent class. ``folded`` and ``exact`` are as in ``TaskRouted``.
     """
 
     task: str
@@ -333,6 +342,8 @@ class TaskReleased(Event, frozen=True, kw_only=True, tag="task.released"):
     candidates: tuple[Candidate, ...] = ()
     held_s: dict[str, float] = {}
     behind: int | None = None
+    folded: int | None = None
+    exact: bool = False
 
 
 class TaskStarted(Event, frozen=True, kw_only=True, tag="task.started"):

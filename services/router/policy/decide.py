@@ -24,6 +24,8 @@ POLICY = "least_completion"
 # 32 candidates with all their parts are about 25 KiB of the 64 that an event may have; removals are short.
 RECORDED_CANDIDATES = 32
 RECORDED_REMOVALS = 64
+# Enough for every fleet that Headrace is for; the workers of recorded candidates come first.
+RECORDED_INPUTS = 64
 
 
 class Decision(msgspec.Struct, frozen=True, kw_only=True):
@@ -60,7 +62,7 @@ def decide(
             weights={"slider": slider, "others_factor_least": factor(None), "unknown_wait_s": UNKNOWN_WAIT_S},
         ),
         position=stats.position,
-        inputs=tuple(worker_input(fleet.workers[name]) for name in sorted({c.worker for c in recorded})),
+        inputs=tuple(worker_input(fleet.workers[name]) for name in _told(recorded, removed)),
         candidates=recorded,
         omitted=len(ordered) - len(recorded),
         removed=_removals(request, fleet, removed),
@@ -88,6 +90,13 @@ def _pairs(request: RouteRequest, fleet: Fleet) -> list[Pair]:
     return pairs_of(model, fleet.holders(model))
 
 
+def _told(recorded: Sequence[Candidate], removed: Sequence[tuple[Pair, str]]) -> list[str]:
+    """The workers whose state decided something: whoever could answer, and whoever was removed, by id."""
+    chosen = sorted({candidate.worker for candidate in recorded})
+    others = sorted({pair.worker.id for pair, _ in removed} - set(chosen))
+    return sorted(chosen + others[: max(0, RECORDED_INPUTS - len(chosen))])
+
+
 def worker_input(worker: WorkerView) -> WorkerInput:
     """What a decision knew about a worker, as the log keeps it."""
     return WorkerInput(
@@ -100,6 +109,9 @@ def worker_input(worker: WorkerView) -> WorkerInput:
         others_reason=worker.others_reason,
         resident=None if worker.resident is None else tuple(sorted(worker.resident)),
         credit_age_s=worker.credit_age_s,
+        alive=worker.alive,
+        fresh=worker.fresh,
+        draining=worker.draining,
     )
 
 
