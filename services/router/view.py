@@ -13,7 +13,8 @@ from schemas.events import Credit, TaskCancelled, TaskCompleted, TaskDead, TaskF
 from schemas.statistics import Statistics, effective, service_seconds
 from services.router.dispatch.live import ALIVE_S, FRESH_S, Heard, Live
 from services.router.dispatch.planner import Plan, queue
-from services.router.dispatch.state import RouterState, Task, WorkerRecord
+from services.router.dispatch.state import RouterState, Task
+from services.router.dispatch.worker_record import WorkerRecord
 from services.router.fleet import Fleet, WorkerView
 from services.router.port import TaskStatus
 

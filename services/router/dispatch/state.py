@@ -33,8 +33,11 @@ from schemas.events import (
     TaskSubmitted,
     Terminal,
     WorkerLeft,
+    WorkerPaused,
     WorkerReported,
+    WorkerResumed,
 )
+from services.router.dispatch.worker_record import WorkerRecord
 
 EARLY = 100
 """Decisions that wait for their task; a task whose submission was never stored never comes."""
@@ -105,14 +108,6 @@ class Task(msgspec.Struct, kw_only=True):
         return tuple(a.failure for _, a in sorted(self.attempts.items()) if a.started and a.failure is not None)
 
 
-class WorkerRecord(msgspec.Struct, kw_only=True):
-    """The last report of a worker, and whether it left since."""
-
-    report: WorkerReported
-    seq: int
-    left: bool = False
-
-
 class RouterState(msgspec.Struct, kw_only=True):
     """The fold. ``tasks`` are those not ended, or ended with an attempt still live; ``held`` counts live attempts' permits.
     ``early`` are decisions stored before their task: both leave at once, and a reconnection may part them."""
@@ -157,11 +152,12 @@ class RouterState(msgspec.Struct, kw_only=True):
             case DispatcherElected():
                 self.epoch = max(self.epoch, event.epoch)
             case WorkerReported():
-                self.workers[event.worker] = WorkerRecord(report=event, seq=seq)
-            case WorkerLeft():
-                record = self.workers.get(event.worker)
-                if record is not None and record.report.boot == event.boot:
-                    record.left = True
+                known = self.workers.setdefault(event.worker, WorkerRecord(report=event, seq=seq))
+                known.reported(event, seq, at_us)
+            case WorkerLeft() if event.worker in self.workers:
+                self.workers[event.worker].went(event.boot, at_us)
+            case WorkerPaused() | WorkerResumed() if event.worker in self.workers:
+                self.workers[event.worker].held(event, at_us)
             case KeysAdopted():
                 self.keys = event.keys
             case _:
