@@ -76,6 +76,19 @@ class Options(Part, frozen=True, kw_only=True):
     slider: float | None = None
 
 
+class Verdict(Part, frozen=True, kw_only=True):
+    """What a route's decision service said: a probability for each model, its confidence in [0, 1], and how long it took.
+
+    A verdict is one vote among others, never an order. Without ``probabilities`` there is none, and ``reason`` says why.
+    """
+
+    by: str
+    probabilities: dict[str, float] = {}
+    confidence: float | None = None
+    took_s: float | None = None
+    reason: str | None = None
+
+
 class PayloadRef(Part, frozen=True, kw_only=True):
     """Where a text lies: a subject of TASKS. The text itself is never in an event."""
 
@@ -109,9 +122,9 @@ class Candidate(Part, frozen=True, kw_only=True):
     ``cost_s`` is what the router minimises: predicted seconds minus ``slider`` times quality in points of 100; the slider used
     is ``policy.weights["slider"]`` of the decision. ``decode`` and ``prefill`` are tokens per second, ``load`` is seconds,
     ``quality`` is in [0, 1]. ``prompt_tokens`` are those that would be prefilled there, ``output_tokens`` those expected there.
-    ``others_s`` is what the model takes from the tasks waiting behind, in seconds (N·W, ROUTING.md B3.6); ``slowdown`` is what each
-    further stream costs the others there (β, B3.4); ``others_weight`` how much of others' use comes off the speed (1 at first,
-    then learned). ``votes`` are the weighted votes of a route's policies, by their names.
+    ``others_s`` is what the model takes from the tasks waiting behind, in seconds (N·W, ROUTING.md B3.6); ``slowdown`` is what
+    each further stream costs the others there (β, B3.4); ``others_weight`` how much of others' use comes off the speed (1 at
+    first, then learned). ``votes`` are the weighted votes of a route's policies, by their names.
     """
 
     model: str
@@ -281,6 +294,7 @@ class TaskSubmitted(Event, frozen=True, kw_only=True, tag="task.submitted"):
     deadline_s: float | None = None
     parent: str | None = None
     payload: PayloadRef
+    verdict: Verdict | None = None
 
 
 class TaskRouted(Event, frozen=True, kw_only=True, tag="task.routed"):

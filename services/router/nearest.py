@@ -9,6 +9,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 
+from schemas.events import ModelInfo
 from services.router.fleet import Fleet
 
 _SUGGESTIONS = 3
@@ -30,14 +31,19 @@ def resolve_model(fleet: Fleet, name: str) -> str | None:
     """The canonical name of ``name``: itself, or the one that a backend's name or alias of it means. None: nobody holds it."""
     if any(name in worker.models for worker in fleet.workers.values()):
         return name
-    wanted = _folded(name)
     found = {
         canonical
         for worker in fleet.workers.values()
         for canonical, info in worker.models.items()
-        if wanted in {_folded(alias) for alias in (canonical, info.backend_name, *info.aliases)}
+        if is_called(info, name)
     }
     return min(found) if found else None
+
+
+def is_called(info: ModelInfo, name: str) -> bool:
+    """Whether ``name`` means this model: its canonical name, its backend's, or an alias."""
+    wanted = _folded(name)
+    return any(_folded(alias) == wanted for alias in (info.name, info.backend_name, *info.aliases))
 
 
 def known_models(fleet: Fleet) -> tuple[str, ...]:

@@ -18,7 +18,11 @@ from services.router.nearest import known_models, nearest, resolve_model
 from services.router.policy.filters import Pair, keep, pairs_of
 from services.router.policy.picker import order
 from services.router.policy.request import RouteRequest
+from services.router.policy.routes import Route
+from services.router.policy.routing import Routing, numbers, routed_words, vote_on
 from services.router.policy.scorer import score
+from services.router.policy.settle import Settled, settle
+from services.router.policy.votes import Tally
 
 POLICY = "least_completion"
 # 32 candidates with all their parts are about 25 KiB of the 64 that an event may have; removals are short.
@@ -39,35 +43,53 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
     removed: tuple[Removal, ...] = ()
     choice: Choice | None = None
     seed: int = 0
+    target: str | None = None
 
     def routed(self, task: str, *, id: str, at: float, by: str, epoch: int, cause: str | None = None) -> TaskRouted:
         return TaskRouted(id=id, at=at, by=by, cause=cause, task=task, epoch=epoch, **msgspec.structs.asdict(self))
 
 
 def decide(
-    request: RouteRequest, fleet: Fleet, stats: Statistics, *, seed: int, now_us: int, slider: float
+    request: RouteRequest,
+    fleet: Fleet,
+    stats: Statistics,
+    *,
+    seed: int,
+    now_us: int,
+    slider: float,
+    routing: Routing | None = None,
 ) -> Decision:
-    """The decision on ``request``; ``request.slider`` goes before ``slider``. ``now_us`` only makes the ages of numbers.
+    """The decision on ``request``; its slider goes before the route's, that before ``slider``. ``now_us`` only makes ages.
 
     Raises UnknownModel, with the nearest names, where nobody holds the model asked for, heard lately or not.
     """
-    slider = slider if request.slider is None else request.slider
+    settled = settle(routing.route, request, fleet, routing.counts) if routing is not None else Settled(())
+    request = msgspec.structs.replace(request, targets=settled.allowed)
+    slider = slider_of(request, routing.route if routing is not None else None, slider)
     pairs = _pairs(request, fleet)
     kept, removed = keep(pairs, request)
     ordered = order((score(pair, request, stats, slider=slider, now_us=now_us) for pair in kept), seed)
+    weights = {"slider": slider, "others_factor_least": factor(None), "unknown_wait_s": UNKNOWN_WAIT_S}
+    policy, choice = Policy(name=POLICY, weights=weights), _choice(ordered, fleet)
+    if routing is not None:
+        slots = {view.id: view.slots for view in fleet.workers.values()}
+        ordered, counted = vote_on(request, routing, ordered, slots, seed)
+        by = POLICY if routing.route.by == "policy" and counted.is_silent else routing.route.by
+        policy = Policy(name=by, weights=weights | numbers(routing, settled), route=routing.route.name)
+        choice = _choice(ordered, fleet) if counted.is_silent else _voted(ordered, counted)
+        if choice is not None and (words := routed_words(routing.route, settled)):
+            choice = msgspec.structs.replace(choice, reason=f"{words}; {choice.reason}")
     recorded = tuple(ordered[:RECORDED_CANDIDATES])
     return Decision(
-        policy=Policy(
-            name=POLICY,
-            weights={"slider": slider, "others_factor_least": factor(None), "unknown_wait_s": UNKNOWN_WAIT_S},
-        ),
+        policy=policy,
         position=stats.position,
         inputs=tuple(worker_input(fleet.workers[name]) for name in _told(recorded, removed)),
         candidates=recorded,
         omitted=len(ordered) - len(recorded),
         removed=_removals(request, fleet, removed),
-        choice=_choice(ordered, fleet),
+        choice=choice,
         seed=seed,
+        target=settled.drawn.name if settled.drawn is not None else None,
     )
 
 
@@ -75,7 +97,7 @@ def rank_workers(
     model: str, request: RouteRequest, fleet: Fleet, stats: Statistics, *, seed: int, now_us: int, slider: float
 ) -> tuple[Candidate, ...]:
     """The holders of one model that may serve the task, best first, by the same rules; empty where there is none."""
-    slider = slider if request.slider is None else request.slider
+    slider = slider_of(request, None, slider)
     kept, _ = keep(pairs_of(model, fleet.holders(model)), request)
     return tuple(order((score(pair, request, stats, slider=slider, now_us=now_us) for pair in kept), seed))
 
@@ -112,6 +134,7 @@ def worker_input(worker: WorkerView) -> WorkerInput:
         alive=worker.alive,
         fresh=worker.fresh,
         draining=worker.draining,
+        paused=worker.paused,
     )
 
 
@@ -134,6 +157,23 @@ def _removals(request: RouteRequest, fleet: Fleet, removed: Sequence[tuple[Pair,
         rest = len(found) - RECORDED_REMOVALS + 1
         found[RECORDED_REMOVALS - 1 :] = [Removal(model="*", worker=None, reason=f"and {rest} more pairs")]
     return tuple(found)
+
+
+def slider_of(request: RouteRequest, route: Route | None, default: float) -> float:
+    """The request's own, else its route's, else the router's."""
+    if request.slider is not None:
+        return request.slider
+    return default if route is None or route.slider is None else route.slider
+
+
+def _voted(ordered: Sequence[Candidate], counted: Tally) -> Choice | None:
+    if not ordered:
+        return None
+    best = ordered[0]
+    words = "; ".join(
+        f"{name} {best.votes.get(name, 0.0):.2f}: {counted.words[name]}" for name in sorted(counted.words)
+    )
+    return Choice(model=best.model, worker=best.worker, reason=f"{sum(best.votes.values()):.2f} votes ({words})")
 
 
 def _choice(ordered: Sequence[Candidate], fleet: Fleet) -> Choice | None:

@@ -14,7 +14,9 @@ import msgspec
 
 from schemas.events import ModelInfo
 from services.router.fleet import Fleet, WorkerView
+from services.router.nearest import is_called
 from services.router.policy.request import RouteRequest
+from services.router.policy.routes import AUTO, Target
 
 EMBEDDING = "embedding"
 # The prompt's size is an estimate from characters, but none is wrong by more than a factor of two.
@@ -75,6 +77,20 @@ def is_the_worker_asked_for(pair: Pair, request: RouteRequest) -> str | None:
     return f"worker: the client asked for {asked}"
 
 
+def is_a_target(pair: Pair, request: RouteRequest) -> str | None:
+    """Among the targets that the route allows now; a route without targets allows everybody."""
+    if not request.targets or any(is_target(target, pair) for target in request.targets):
+        return None
+    return f"target: route {request.wants.route or AUTO} goes to {', '.join(t.name for t in request.targets)}"
+
+
+def is_target(target: Target, pair: Pair) -> bool:
+    """By any name of the model, and the worker's name or id where the target has one."""
+    if target.worker is not None and target.worker not in (pair.worker.id, pair.worker.name):
+        return False
+    return target.model == pair.model or is_called(pair.info, target.model)
+
+
 def has_the_context(pair: Pair, request: RouteRequest) -> str | None:
     """A context asked for is exact; an estimated one removes only what no estimate can be wrong about. Unknown passes."""
     context = pair.info.context
@@ -100,6 +116,10 @@ def is_not_leaving(pair: Pair, request: RouteRequest) -> str | None:
     return "draining: takes no new work" if pair.worker.draining else None
 
 
+def is_not_paused(pair: Pair, request: RouteRequest) -> str | None:
+    return f"paused: takes no new work {pair.worker.pause_words}" if pair.worker.paused else None
+
+
 def is_heard(pair: Pair, request: RouteRequest) -> str | None:
     return None if pair.worker.alive else "silent: was not heard lately"
 
@@ -113,13 +133,14 @@ def has_room_for_the_answer(pair: Pair, request: RouteRequest) -> str | None:
 
 
 HARD: tuple[Filter, ...] = (
+    is_a_target,
     is_the_worker_asked_for,
     does_what_is_asked,
     has_capability,
     has_the_context,
     has_the_digest,
 )
-SOFT: tuple[Filter, ...] = (is_not_leaving, is_heard, has_room_for_the_answer)
+SOFT: tuple[Filter, ...] = (is_not_leaving, is_not_paused, is_heard, has_room_for_the_answer)
 
 
 def keep(pairs: Sequence[Pair], request: RouteRequest) -> tuple[list[Pair], list[tuple[Pair, str]]]:

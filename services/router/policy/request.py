@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import msgspec
 
-from schemas.events import Kind, TaskSubmitted, Urgency, Wants
+from schemas.events import Kind, TaskSubmitted, Urgency, Verdict, Wants
+from services.router.policy.routes import Target
 
 
 class RouteRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """One task to route. ``slider`` None takes the router's. ``prompt_tokens`` is an estimate."""
+    """One task to route. ``slider`` None takes the route's, else the router's. ``prompt_tokens`` is an estimate. ``targets`` are
+    those that its route allows now; empty allows every model."""
 
     domain: str = "unknown"
     prompt_tokens: int
@@ -17,6 +19,9 @@ class RouteRequest(msgspec.Struct, frozen=True, kw_only=True):
     kind: Kind = "chat"
     urgency: Urgency = "interactive"
     slider: float | None = None
+    session: str | None = None
+    verdict: Verdict | None = None
+    targets: tuple[Target, ...] = ()
 
 
 def request_of(submitted: TaskSubmitted) -> RouteRequest:
@@ -29,4 +34,6 @@ def request_of(submitted: TaskSubmitted) -> RouteRequest:
         kind=submitted.kind,
         urgency=submitted.urgency,
         slider=submitted.options.slider,
+        session=submitted.session,
+        verdict=submitted.verdict,
     )

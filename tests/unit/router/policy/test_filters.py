@@ -122,7 +122,7 @@ def test_case_24_a_stale_load_removes_nobody() -> None:
 
 
 def test_every_reason_starts_with_a_code() -> None:
-    assert len({*HARD, *SOFT}) == 8
+    assert len({*HARD, *SOFT}) == 10
     broken = worker("x", model("m", capability="gpu_inference"))
     _, reasons = judge(broken, worker("y", "m"), asks=RouteRequest(prompt_tokens=1))
     assert all(": " in reason for reason in reasons.values())
