@@ -1,0 +1,1 @@
+"""What the planner promises of order, counted from the log alone. Pure."""
