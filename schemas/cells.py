@@ -12,29 +12,13 @@ from collections.abc import Callable, Iterable, Sequence
 import msgspec
 
 from schemas.samples import UNIT, Sample
-
-WEIGHT_BITS = 30
-WEIGHT_ONE = 1 << WEIGHT_BITS
-HALF_LIFE_SAMPLES = 20
-HALF_LIFE_US = 14 * 86_400 * 1_000_000
-"""A sample weighs half as much for every 20 younger ones of its cell and kind, and for every 14 days up to the youngest."""
-
-STEPS = 64
-FRACTIONS = (
-    1073741824, 1062175491, 1050733751, 1039415261, 1028218693, 1017142735, 1006186087, 995347464,
-    984625594, 974019220, 963527098, 953147997, 942880699, 932724001, 922676710, 912737649,
-    902905651, 893179563, 883558244, 874040567, 864625413, 855311680, 846098274, 836984114,
-    827968132, 819049271, 810226483, 801498734, 792865000, 784324269, 775875538, 767517817,
-    759250125, 751071493, 742980960, 734977579, 727060411, 719228525, 711481005, 703816941,
-    696235434, 688735596, 681316545, 673977412, 666717336, 659535466, 652430958, 645402981,
-    638450708, 631573326, 624770026, 618040012, 611382493, 604796689, 598281827, 591837143,
-    585461881, 579155293, 572916640, 566745190, 560640218, 554601009, 548626854, 542717053,
-)  # fmt: skip
-"""2^30 · 2^(−i/64), written out: ``pow`` may differ in its last bit between C libraries, and then so would every sum."""
+from schemas.weights import weight
 
 FREE_LEAST_U = 250_000
 """Below a quarter of the machine, an observed rate says more about the other user than about the machine."""
 
+BUSY_LEAST_U = 50_000
+"""Others' use below a twentieth is the noise of a desktop at rest."""
 
 DRIFT_BEFORE = 20
 DRIFT_BEFORE_LEAST = 5
@@ -58,7 +42,8 @@ class Sums(msgspec.Struct, frozen=True, kw_only=True):
 class Rates(msgspec.Struct, frozen=True, kw_only=True):
     """One speed: Σ weight · tokens over Σ weight · microseconds is tokens per microsecond, as measured.
 
-    ``wfree_us`` is the time it would have taken had nobody else used the machine. Quantiles are thousandths of tokens/s.
+    ``wfree_us`` is the time without others' use, if all of it came off the speed; ``wtok_more`` Σ weight · tokens · further
+    streams. Quantiles are thousandths of tokens/s.
     """
 
     n: int = 0
@@ -66,12 +51,30 @@ class Rates(msgspec.Struct, frozen=True, kw_only=True):
     wtok: int = 0
     wus: int = 0
     wfree_us: int = 0
+    wtok_more: int = 0
     p50: int | None = None
     p95: int | None = None
 
 
+class Group(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Decode samples of one circumstance, to be held against those of another (ROUTING.md, B3.4).
+
+    ``wx`` is Σ weight · tokens · further streams where several ran, Σ weight · microseconds taken by others beside those.
+    """
+
+    n: int = 0
+    w: int = 0
+    wtok: int = 0
+    wus: int = 0
+    wx: int = 0
+
+
 class Cell(msgspec.Struct, frozen=True, kw_only=True):
-    """The statistics of one (model, domain, worker); ``worker`` None where only the model was judged. Sums, not averages."""
+    """The statistics of one (model, domain, worker); ``worker`` None where only the model was judged. Sums, not averages.
+
+    ``alone`` and ``shared`` ran as one and as several streams, nobody else being known to use the machine; ``quiet`` and
+    ``busy`` were one stream, beside nobody and beside others.
+    """
 
     model: str
     domain: str
@@ -85,6 +88,10 @@ class Cell(msgspec.Struct, frozen=True, kw_only=True):
     output: Sums = Sums()
     prefill: Rates = Rates()
     decode: Rates = Rates()
+    alone: Group = Group()
+    shared: Group = Group()
+    quiet: Group = Group()
+    busy: Group = Group()
     quality: Sums = Sums()
     ok_n: int = 0
     fail_n: int = 0
@@ -98,12 +105,6 @@ CellKey = tuple[str, str, str | None]
 
 def key_of(cell: Cell | Sample) -> CellKey:
     return cell.model, cell.domain, cell.worker
-
-
-def weight(younger: int, age_us: int) -> int:
-    """2^30 · 2^−(younger/20 + age/14 d), in 64 steps per half-life, and 0 after 30 of them."""
-    step = younger * STEPS // HALF_LIFE_SAMPLES + age_us * STEPS // HALF_LIFE_US
-    return FRACTIONS[step % STEPS] >> (step // STEPS) if step < WEIGHT_BITS * STEPS else 0
 
 
 def fold(samples: Iterable[Sample]) -> Cell:
@@ -127,7 +128,15 @@ def fold(samples: Iterable[Sample]) -> Cell:
         total=_sums(speed, lambda s: s.total_us),
         output=_sums(speed, lambda s: s.output_tok if s.task_kind != "bench" else None),
         prefill=_rates(speed, lambda s: (s.prefill_tok, s.prefill_us)),
-        decode=_rates(speed, lambda s: (s.decode_tok, s.decode_us)),
+        decode=_rates(speed, lambda s: (s.decode_tok, s.decode_us), more_streams),
+        alone=_group(speed, lambda s: not more_streams(s) and not _is_busy(s)),
+        shared=_group(
+            speed, lambda s: more_streams(s) > 0 and not _is_busy(s), lambda s, tok, _: tok * more_streams(s)
+        ),
+        quiet=_group(speed, lambda s: not more_streams(s) and s.others_u is not None and not _is_busy(s)),
+        busy=_group(
+            speed, lambda s: not more_streams(s) and _is_busy(s), lambda s, _, us: us - free_us(us, s.others_u)
+        ),
         quality=_judgements(quality),
         ok_n=sum(s.ok is True for s in current),
         fail_n=sum(s.ok is False for s in current),
@@ -197,22 +206,47 @@ def _sums(weighed: Sequence[tuple[Sample, int]], value: Callable[[Sample], int |
     )
 
 
-def _rates(weighed: Sequence[tuple[Sample, int]], halves: Callable[[Sample], tuple[int | None, int | None]]) -> Rates:
+def _rates(
+    weighed: Sequence[tuple[Sample, int]],
+    halves: Callable[[Sample], tuple[int | None, int | None]],
+    more: Callable[[Sample], int] = lambda _: 0,
+) -> Rates:
     values = [
-        (tok, us, free_us(us, s.others_u), w)
+        (tok, us, free_us(us, s.others_u), tok * more(s), w)
         for s, w in weighed
         for tok, us in (halves(s),)
         if tok is not None and us is not None and us > 0
     ]
-    live = [tok * 1000 * UNIT // us for tok, us, _, w in values if w > 0]
+    live = [tok * 1000 * UNIT // us for tok, us, _, _, w in values if w > 0]
     return Rates(
         n=len(values),
         w=sum(w for *_, w in values),
-        wtok=sum(w * tok for tok, _, _, w in values),
-        wus=sum(w * us for _, us, _, w in values),
-        wfree_us=sum(w * free for _, _, free, w in values),
+        wtok=sum(w * tok for tok, *_, w in values),
+        wus=sum(w * us for _, us, *_, w in values),
+        wfree_us=sum(w * free for _, _, free, _, w in values),
+        wtok_more=sum(w * more_tok for *_, more_tok, w in values),
         p50=quantile(live, 50),
         p95=quantile(live, 95),
+    )
+
+
+def _group(
+    weighed: Sequence[tuple[Sample, int]],
+    belongs: Callable[[Sample], bool],
+    excess: Callable[[Sample, int, int], int] = lambda *_: 0,
+) -> Group:
+    """Short answers are left out: they count like long ones and prove nothing."""
+    values = [
+        (s.decode_tok, s.decode_us, excess(s, s.decode_tok, s.decode_us), w)
+        for s, w in weighed
+        if s.decode_tok is not None and s.decode_tok >= DRIFT_TOKENS_LEAST and s.decode_us and belongs(s)
+    ]
+    return Group(
+        n=len(values),
+        w=sum(w for *_, w in values),
+        wtok=sum(w * tok for tok, *_, w in values),
+        wus=sum(w * us for _, us, _, w in values),
+        wx=sum(w * x for *_, x, w in values),
     )
 
 
@@ -226,6 +260,15 @@ def _judgements(weighed: Sequence[tuple[Sample, int]]) -> Sums:
         p50=quantile(live, 50),
         p95=quantile(live, 95),
     )
+
+
+def more_streams(sample: Sample) -> int:
+    """How many other attempts ran on the worker at the same time. A sample that does not say ran alone."""
+    return max((sample.concurrency or 1) - 1, 0)
+
+
+def _is_busy(sample: Sample) -> bool:
+    return (sample.others_u or 0) >= BUSY_LEAST_U
 
 
 def free_us(us: int, others_u: int | None) -> int:

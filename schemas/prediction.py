@@ -24,8 +24,10 @@ TYPICAL_PROMPT_TOKENS = 200
 class Effective(msgspec.Struct, frozen=True, kw_only=True):
     """What to expect of a model on a worker for a domain, field by field, each with its own source.
 
-    ``decode`` and ``prefill`` are tokens per second on the free machine, ``load`` seconds to load the model, ``output_tokens``
-    the expected length, ``quality`` in [0, 1]. ``uncertainty`` is the standard deviation of ln(decode rate).
+    ``decode`` and ``prefill`` are tokens per second of one stream on the free machine, ``load`` seconds to load the model,
+    ``output_tokens`` the expected length, ``quality`` in [0, 1]. ``slowdown``: each further stream adds this share of its own
+    time to a token's; ``others_weight``: how much of others' use comes off the speed (ROUTING.md, B3.4). ``uncertainty`` is the
+    standard deviation of ln(decode rate).
     """
 
     decode: Measure
@@ -33,12 +35,14 @@ class Effective(msgspec.Struct, frozen=True, kw_only=True):
     load: Measure
     output_tokens: Measure
     quality: Measure
+    slowdown: Measure = Measure(value=1.0, level="prior", n=0)
+    others_weight: Measure = Measure(value=1.0, level="prior", n=0)
     uncertainty: float
 
 
-def factor(others_use: float | None) -> float:
-    """The share of the machine's speed that is ours, in [0.25, 1]."""
-    return FREE_LEAST if others_use is None else min(max(1.0 - others_use, FREE_LEAST), 1.0)
+def factor(others_use: float | None, weight: float = 1.0) -> float:
+    """The share of the machine's speed that is ours, in [0.25, 1]. Unknown use is the worst, whatever was learned."""
+    return FREE_LEAST if others_use is None else min(max(1.0 - weight * others_use, FREE_LEAST), 1.0)
 
 
 def predict(
@@ -52,7 +56,7 @@ def predict(
     sharing_s: float | None = None,
 ) -> Prediction:
     """Seconds until the whole answer is there. An unknown wait stays None and costs UNKNOWN_WAIT_S in the total."""
-    share = factor(others_use)
+    share = factor(others_use, _value(effective.others_weight))
     load_s = 0.0 if resident else _value(effective.load)
     prefill_s = prompt_tokens / (_value(effective.prefill) * share)
     output = _value(effective.output_tokens)

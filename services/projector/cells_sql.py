@@ -10,26 +10,27 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from schemas.cells import (
+    BUSY_LEAST_U,
     DRIFT_BEFORE,
     DRIFT_BEFORE_LEAST,
     DRIFT_RUN,
     DRIFT_TENTHS,
     DRIFT_TOKENS_LEAST,
-    FRACTIONS,
     FREE_LEAST_U,
-    HALF_LIFE_SAMPLES,
-    HALF_LIFE_US,
-    STEPS,
-    WEIGHT_BITS,
     Cell,
+    Group,
     Rates,
     Sums,
 )
 from schemas.samples import UNIT
+from schemas.weights import FRACTIONS, HALF_LIFE_SAMPLES, HALF_LIFE_US, STEPS, WEIGHT_BITS
 
 SUMS = ("queue", "load", "first_token", "total", "output")
 RATES = ("prefill", "decode")
+GROUPS = ("alone", "shared", "quiet", "busy")
 
+_MORE = "greatest(coalesce(concurrency, 1) - 1, 0)"
+"""``schemas.cells.more_streams``."""
 
 _FREE = f"({{us}} * greatest({UNIT} - coalesce(others_u, 0), {FREE_LEAST_U}) // {UNIT})"
 """``schemas.cells.free_us``."""
@@ -51,7 +52,7 @@ def _sums(name: str, value: str, when: str, weight: str = "w") -> str:
     )
 
 
-def _rates(name: str) -> str:
+def _rates(name: str, more: str) -> str:
     tok, us = f"{name}_tok", f"{name}_us"
     when = f"kind = 'speed' AND {tok} IS NOT NULL AND {us} > 0"
     free = _FREE.format(us=us)
@@ -62,8 +63,29 @@ def _rates(name: str) -> str:
         f"coalesce(sum(w::HUGEINT * {tok}) FILTER (WHERE {when}), 0)::HUGEINT AS {name}_wtok, "
         f"coalesce(sum(w::HUGEINT * {us}) FILTER (WHERE {when}), 0)::HUGEINT AS {name}_wus, "
         f"coalesce(sum(w::HUGEINT * {free}) FILTER (WHERE {when}), 0)::HUGEINT AS {name}_wfree_us, "
+        f"coalesce(sum(w::HUGEINT * {tok} * {more}) FILTER (WHERE {when}), 0)::HUGEINT AS {name}_wtok_more, "
         f"{_quantile(rate, 50, when)}::BIGINT AS {name}_p50, {_quantile(rate, 95, when)}::BIGINT AS {name}_p95"
     )
+
+
+def _group(name: str) -> str:
+    """``schemas.cells._group``."""
+    busy, free = f"(coalesce(others_u, 0) >= {BUSY_LEAST_U})", _FREE.format(us="decode_us")
+    belongs, excess = {
+        "alone": (f"{_MORE} = 0 AND NOT {busy}", "0"),
+        "shared": (f"{_MORE} > 0 AND NOT {busy}", f"decode_tok * {_MORE}"),
+        "quiet": (f"{_MORE} = 0 AND others_u IS NOT NULL AND NOT {busy}", "0"),
+        "busy": (f"{_MORE} = 0 AND {busy}", f"(decode_us - {free})"),
+    }[name]
+    when = f"kind = 'speed' AND decode_tok >= {DRIFT_TOKENS_LEAST} AND decode_us > 0 AND {belongs}"
+    sums = {
+        "w": "w",
+        "wtok": "w::HUGEINT * decode_tok",
+        "wus": "w::HUGEINT * decode_us",
+        "wx": f"w::HUGEINT * {excess}",
+    }
+    added = (f"coalesce(sum({x}) FILTER (WHERE {when}), 0)::HUGEINT AS {name}_{key}" for key, x in sums.items())
+    return f"count(*) FILTER (WHERE {when}) AS {name}_n, {', '.join(added)}"
 
 
 def cells_select(where: str = "true") -> str:
@@ -80,7 +102,7 @@ def cells_select(where: str = "true") -> str:
         "output": "(CASE WHEN task_kind IS DISTINCT FROM 'bench' THEN output_tok END)",
     }
     columns = [_sums(name, value, "kind = 'speed'") for name, value in sums.items()]
-    columns += [_rates(name) for name in RATES]
+    columns += [_rates("prefill", "0"), _rates("decode", _MORE), *map(_group, GROUPS)]
     columns.append(_sums("quality", "quality_u", "kind = 'quality' AND quality_w_u > 0", "(w * quality_w_u)"))
     return f"""
 WITH picked AS (
@@ -150,6 +172,7 @@ def cell_of(row: Sequence[Any]) -> Cell:
     model, domain, worker, digest, model_bytes = (next(values) for _ in range(5))
     fields: dict[str, Any] = {name: _read_sums(values) for name in SUMS}
     fields |= {name: _read_rates(values) for name in RATES}
+    fields |= {name: _read_group(values) for name in GROUPS}
     fields["quality"] = _read_sums(values)
     ok_n, fail_n, last_seq, speed_at_us, quality_at_us = values
     return Cell(
@@ -173,5 +196,10 @@ def _read_sums(values: Iterator[Any]) -> Sums:
 
 
 def _read_rates(values: Iterator[Any]) -> Rates:
-    n, w, wtok, wus, wfree_us, p50, p95 = (next(values) for _ in range(7))
-    return Rates(n=n, w=w, wtok=wtok, wus=wus, wfree_us=wfree_us, p50=p50, p95=p95)
+    n, w, wtok, wus, wfree_us, wtok_more, p50, p95 = (next(values) for _ in range(8))
+    return Rates(n=n, w=w, wtok=wtok, wus=wus, wfree_us=wfree_us, wtok_more=wtok_more, p50=p50, p95=p95)
+
+
+def _read_group(values: Iterator[Any]) -> Group:
+    n, w, wtok, wus, wx = (next(values) for _ in range(5))
+    return Group(n=n, w=w, wtok=wtok, wus=wus, wx=wx)

@@ -116,21 +116,27 @@ def _asked_for(best: Candidate) -> str:
     rate, seconds_ = best.decode.value, best.predicted.decode_s
     if best.output_tokens is None or not rate or seconds_ is None or best.output_tokens.value is None:
         return ""
-    asked = round(seconds_ * rate * factor(best.others_use))
+    asked = round(seconds_ * rate * _share(best))
     return f", of which at most {asked} are asked for" if asked < round(best.output_tokens.value) else ""
 
 
-def _speed(measure: Measure, others_use: float | None) -> str:
+def _share(best: Candidate) -> float:
+    """What others leave of the machine's speed, as the prediction had it."""
+    weight = best.others_weight.value if best.others_weight is not None else None
+    return factor(best.others_use, 1.0 if weight is None else weight)
+
+
+def _speed(measure: Measure, best: Candidate) -> str:
     """A rate is kept as of a machine without other users; what is left of it now is what the prediction counts on."""
-    if measure.value is None or others_use == 0.0:
+    if measure.value is None or best.others_use == 0.0:
         return f"{_number(measure.value)} tokens/s"
-    return f"{_number(measure.value * factor(others_use))} tokens/s now, {_number(measure.value)} without other users"
+    return f"{_number(measure.value * _share(best))} tokens/s now, {_number(measure.value)} without other users"
 
 
 def _evidence_lines(best: Candidate) -> list[str]:
     lines = [
-        f"Decode {_speed(best.decode, best.others_use)} ({provenance(best.decode)}).",
-        f"Prefill {_speed(best.prefill, best.others_use)} ({provenance(best.prefill)}).",
+        f"Decode {_speed(best.decode, best)} ({provenance(best.decode)}).",
+        f"Prefill {_speed(best.prefill, best)} ({provenance(best.prefill)}).",
         f"Quality {best.quality.value or 0.0:.2f} of 1 ({provenance(best.quality)}).",
     ]
     if best.resident is not True:

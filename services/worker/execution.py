@@ -29,6 +29,7 @@ from services.worker.inventory import Inventory
 from services.worker.rest import Rest
 from services.worker.rounds import Rounds
 from services.worker.runs import Runs
+from services.worker.streams import Streams
 from services.worker.telemetry.sample import Telemetry
 
 log = logger("worker")
@@ -74,6 +75,7 @@ class Execution:
         self._contexts: dict[Key, Context] = {}
         self._claimed_at: dict[Key, float] = {}
         self._running: dict[Key, asyncio.Task[tuple[TaskCompleted, Answer]]] = {}
+        self._streams: Streams[Key] = Streams()
 
     # -- what happens ------------------------------------------------------------------------------------------------------
 
@@ -226,12 +228,14 @@ class Execution:
             self._finish_cancelled(key)
             return
         run = self._running[key] = asyncio.create_task(self._runs.make(self._contexts[key]), name=f"run {key[0]}")
+        self._streams.begin(key, self._clock.monotonic())
         self._telemetry.others.ours(len(self._running), self._clock.monotonic())
         try:
             await asyncio.wait([run])
         finally:
             run.cancel()
             del self._running[key]
+            together = self._streams.end(key, self._clock.monotonic())
             self._telemetry.others.ours(len(self._running), self._clock.monotonic())
         if run.cancelled():
             self._finish_cancelled(key)
@@ -244,7 +248,7 @@ class Execution:
                 "task completed", action="task_completed", task=key[0], attempt=key[1], model=end.model,
                 outcome=end.outcome, tokens=end.tokens.output, seconds=end.times.total_s,
             )  # fmt: skip
-            self.execute(self.attempts.completed(key, end, answer))
+            self.execute(self.attempts.completed(key, msgspec.structs.replace(end, concurrency=together), answer))
 
     def _finish_cancelled(self, key: Key) -> None:
         hand = self.attempts.hands[key]

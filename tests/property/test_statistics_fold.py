@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from schemas.cells import WEIGHT_ONE, weight
 from schemas.statistics import Cell, CellKey, Sample, fold, key_of
+from schemas.weights import WEIGHT_ONE, weight
 from services.projector import cells_sql, tables
 from services.projector.batch import Batch, Keys
 from services.projector.cells_sql import cell_of

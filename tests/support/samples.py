@@ -82,7 +82,7 @@ def sample(draw: st.DrawFn, seq: int) -> Sample:
         model_bytes=draw(_some(st.integers(1, 2**50))),
         task_kind=draw(st.sampled_from(("chat", "bench"))),
         resident=draw(_some(st.booleans())),
-        concurrency=draw(st.sampled_from((None, 1, 1, 2))),
+        concurrency=draw(st.sampled_from((None, 0, 1, 1, 2, 8))),
         others_u=draw(_some(st.integers(0, 10**6))),
         ok=draw(st.booleans()),
         queue_us=draw(_times),

@@ -46,6 +46,8 @@ def score(pair: Pair, request: RouteRequest, stats: Statistics, *, slider: float
         digest=info.digest,
         prompt_tokens=request.prompt_tokens,
         output_tokens=known.output_tokens,
+        slowdown=known.slowdown,
+        others_weight=known.others_weight,
     )
 
 
