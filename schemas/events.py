@@ -187,8 +187,12 @@ class WorkerInput(Part, frozen=True, kw_only=True):
     draining: bool = False
 
 
+TARGET_SHARE = "target:"
+
+
 class Policy(Part, frozen=True, kw_only=True):
-    """The policy that decided and its numbers; ``route`` is the virtual model of ``routes.toml`` that it belongs to."""
+    """The policy that decided and its numbers; ``route`` is the virtual model of ``routes.toml`` that it belongs to. Where a target
+    was drawn, ``target:<its name>`` are the shares of those that it was drawn from."""
 
     name: str
     weights: dict[str, float]

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from schemas.events import Candidate
+from schemas.events import TARGET_SHARE, Candidate
 from services.router.policy.drawing import shares
 from services.router.policy.picker import tie_break
 from services.router.policy.plugin import Case, Contender, LastServed, Pairing
@@ -18,7 +18,6 @@ from services.router.policy.routes import Route
 from services.router.policy.settle import Counts, Settled
 from services.router.policy.votes import EXACT, Tally, best_of, tally
 
-DRAWN = "target:"
 CACHED = "cached:"
 
 
@@ -68,7 +67,7 @@ def numbers(routing: Routing, settled: Settled) -> dict[str, float]:
     """What the log keeps of a route's policy: weights of plugins, or shares of the targets drawn from."""
     found = dict(routing.route.plugins)
     if settled.among:
-        found |= {f"{DRAWN}{name}": share for name, share in shares(settled.among).items()}
+        found |= {f"{TARGET_SHARE}{name}": share for name, share in shares(settled.among).items()}
     if routing.last is not None:
         found[f"{CACHED}{routing.last.model} on {routing.last.worker}"] = float(routing.last.tokens)
     return found
