@@ -18,11 +18,14 @@ CREDITS_ALL = "credit.*"
 ROUTER_CANCEL = "rpc.router.cancel"
 PROJECTOR_TASK = "rpc.projector.task"
 PROJECTOR_STATUS = "rpc.projector.status"
+PROJECTOR_AS_OF = "rpc.projector.as_of"
 STATS_BUCKET = "stats"
 ROUTER_BUCKET = "router"
 SNAPSHOT_KEY = "snapshot"
 DISPATCHER_KEY = "dispatcher"
 STATS_KEYSET = "mdw"
+STATS_POSITION_KEY = "position"
+"""Written after each batch of cells: the position that all of them together reach (``schemas.census``)."""
 
 
 class ItemSubject(NamedTuple):
@@ -125,6 +128,11 @@ def stats_key(model: str, domain: str, worker: str | None, keyset: str = STATS_K
     return f"{keyset}.{encode_token(model)}.{encode_token(domain)}.{last}"
 
 
+def is_stats_position(subject: str) -> bool:
+    """Whether a message of the bucket is the marker of a batch, not a cell."""
+    return subject == f"$KV.{STATS_BUCKET}.{STATS_POSITION_KEY}"
+
+
 def submit_id(task: str) -> str:
     return task
 
@@ -149,6 +157,11 @@ def start_id(task: str, attempt: int) -> str:
 def fail_id(task: str, attempt: int, epoch: int | None = None) -> str:
     """A worker's failure, or, with an epoch, a router's word that the attempt is lost."""
     return f"{task}.{attempt}.fail" if epoch is None else f"{task}.{attempt}.fail.{epoch}"
+
+
+def resume_id(worker: str, until_us: int) -> str:
+    """The end of one pause, whoever notices it first."""
+    return f"{worker}.resume.{until_us}"
 
 
 def end_id(task: str) -> str:

@@ -1,6 +1,7 @@
-"""Answers about tasks that a router no longer remembers.
+"""Answers about tasks that a router no longer remembers, and about how things stood.
 
-Answers ``rpc.projector.task`` (``{"task": id}``) and ``rpc.projector.status``: JSON in, JSON out. The projection knows which
+Answers ``rpc.projector.task`` (``{"task": id}``), ``rpc.projector.as_of`` (``as_of``) and ``rpc.projector.status``: JSON in,
+JSON out. The projection knows which
 events name a task; they are read from EVENTS by sequence, so they are given exactly as they were stored. What they mean is the
 fold's business, not this file's.
 """
@@ -15,7 +16,8 @@ import msgspec
 from nats.aio.msg import Msg
 
 from schemas.errors import HeadraceError
-from schemas.subjects import PROJECTOR_STATUS
+from schemas.subjects import PROJECTOR_AS_OF, PROJECTOR_STATUS
+from services.projector.as_of import AsOf, as_of
 from services.projector.store import Store
 from services.runtime.bus import Bus
 from services.runtime.logs import logger
@@ -47,6 +49,9 @@ async def answer(bus: Bus, on_store: OnStore, message: Msg) -> None:
     try:
         if message.subject == PROJECTOR_STATUS:
             reply = await on_store(_status)
+        elif message.subject == PROJECTOR_AS_OF:
+            asked = msgspec.json.decode(message.data, type=AsOf)
+            reply = await on_store(lambda store: as_of(store, asked))
         else:
             reply = await _task(bus, on_store, msgspec.json.decode(message.data, type=Question).task)
     except (msgspec.DecodeError, HeadraceError) as error:

@@ -13,9 +13,17 @@ from typing import TypeVar
 
 import msgspec
 
+from schemas.census import Census
 from schemas.errors import BusError, StoreError
-from schemas.statistics import Cell
-from schemas.subjects import PROJECTOR_STATUS, PROJECTOR_TASK, STATS_BUCKET, stats_key
+from schemas.statistics import Cell, key_of
+from schemas.subjects import (
+    PROJECTOR_AS_OF,
+    PROJECTOR_STATUS,
+    PROJECTOR_TASK,
+    STATS_BUCKET,
+    STATS_POSITION_KEY,
+    stats_key,
+)
 from services.projector.answers import answer
 from services.projector.heartbeats import minutes
 from services.projector.store import Store
@@ -55,6 +63,7 @@ class Projector:
         self._behind = True
         self._unsent = True
         self._refresh_took_s = 0.0
+        self._census = Census()
 
     async def run(self, life: Lifecycle) -> None:
         await self._on_store(Store.open)
@@ -106,7 +115,7 @@ class Projector:
             await self._bus.listen(
                 subject, lambda message: answer(self._bus, self._on_store, message), queue="projector"
             )
-            for subject in (PROJECTOR_TASK, PROJECTOR_STATUS)
+            for subject in (PROJECTOR_TASK, PROJECTOR_STATUS, PROJECTOR_AS_OF)
         ]
         async with events, beats:
             jobs = [
@@ -151,8 +160,12 @@ class Projector:
             await self._on_store(lambda store: store.start_over(reason))
         if await self._bus.last_seq("HEARTBEATS") < self._store.heartbeats:
             await self._on_store(Store.forget_heartbeats)
+        known = await self._on_store(Store.cell_positions)
+        self._census = Census()
+        for key, last_seq in known:
+            self._census.put(key, last_seq)
         bucket = await self._bus.api(f"STREAM.INFO.KV_{STATS_BUCKET}")
-        if int(bucket["state"]["messages"]) < await self._on_store(Store.count_cells):
+        if int(bucket["state"]["messages"]) < len(known) + 1:  # the marker is one more
             await self._on_store(lambda store: store.mark_published(0))
 
     async def _take_events(self, messages: list[StoredMessage]) -> None:
@@ -184,7 +197,8 @@ class Projector:
             await asyncio.sleep(REFRESH_S)
 
     async def _publish_cells(self) -> None:
-        """Recompute what was touched and send it; sent again after a crash, which changes nothing."""
+        """Recompute what was touched and send it, then the position that all cells reach; sent again after a crash, which
+        changes nothing. Readers apply a batch when its marker has come."""
         self._unsent = True
         started = asyncio.get_running_loop().time()
         await self._on_store(Store.refresh)
@@ -192,6 +206,10 @@ class Projector:
         cells, position = await self._on_store(Store.unpublished)
         for start in range(0, len(cells), PUBLISH_AT_ONCE):
             await asyncio.gather(*(self._publish(cell) for cell in cells[start : start + PUBLISH_AT_ONCE]))
+        for cell in cells:
+            self._census.put(key_of(cell), cell.last_seq)
+        marker = msgspec.json.encode(self._census.marker(position))
+        await self._bus.kv_put(STATS_BUCKET, STATS_POSITION_KEY, marker)
         await self._on_store(lambda store: store.mark_published(position))
         self._unsent = False
 

@@ -14,7 +14,7 @@ import duckdb
 import msgspec
 
 from schemas.errors import StoreError
-from schemas.statistics import Cell
+from schemas.statistics import Cell, CellKey
 from services.projector import cells_sql, tables
 from services.projector.batch import Batch, Keys
 from services.projector.cells_sql import cell_of
@@ -231,8 +231,10 @@ class Store:
     def mark_published(self, position: int) -> None:
         self._change([("UPDATE meta SET seq = ? WHERE k = 'published'", [position])])
 
-    def count_cells(self) -> int:
-        return int(self._rows("SELECT count(*) FROM cells")[0][0])
+    def cell_positions(self) -> list[tuple[CellKey, int]]:
+        """Each cell's key and the last sample in it."""
+        rows = self._rows("SELECT model, domain, worker, last_seq FROM cells")
+        return [((model, domain, worker), last_seq) for model, domain, worker, last_seq in rows]
 
     def forget_heartbeats(self) -> None:
         """Start with the first heartbeat there is: the stream is another one."""

@@ -14,12 +14,20 @@ import msgspec
 from nats.aio.msg import Msg
 
 from schemas.cells import Cell
+from schemas.census import Marker
 from schemas.codec import UnknownEvent, decode
 from schemas.errors import HeadraceError, InvalidEvent
 from schemas.events import AnyEvent, Credit, WorkerLoad
 from schemas.exchange import origin
 from schemas.streams import ADVISORIES
-from schemas.subjects import CREDITS_ALL, HEARTBEATS_ALL, ROUTER_CANCEL, STATS_BUCKET, parse_item_subject
+from schemas.subjects import (
+    CREDITS_ALL,
+    HEARTBEATS_ALL,
+    ROUTER_CANCEL,
+    STATS_BUCKET,
+    is_stats_position,
+    parse_item_subject,
+)
 from schemas.tokens import decode_token
 from schemas.work import CancelTask, TokenChunk, decode_wire
 from services.router.desk import Desk
@@ -73,6 +81,7 @@ class Hearing:
         ):
             self._feeds.append(await feed.start())
         await asyncio.gather(*(feed.caught_up.wait() for feed in self._feeds))
+        self._desk.cells.settle()
         self._read = True
 
     async def stop(self) -> None:
@@ -125,10 +134,20 @@ class Hearing:
     async def _on_cells(self, messages: list[StoredMessage]) -> None:
         for message in messages:
             try:
-                if message.data:  # a deleted cell has none
-                    self._desk.put_cell(msgspec.json.decode(message.data, type=Cell))
+                if is_stats_position(message.subject):
+                    self._marked(msgspec.json.decode(message.data, type=Marker))
+                elif message.data:  # a deleted cell has none
+                    self._desk.cells.put(msgspec.json.decode(message.data, type=Cell), self._desk.now)
             except msgspec.DecodeError as error:
                 log.warning("not a statistics cell", action="cell_skipped", subject=message.subject, error=str(error))
+
+    def _marked(self, marker: Marker) -> None:
+        """A batch is whole. Until all batches since the start are, decisions cannot be computed again; they say so."""
+        before = self._desk.cells.exact
+        exact = self._desk.cells.mark(marker)
+        if self._read and exact != before:
+            words = "statistics are exact again" if exact else "statistics are not exactly the projector's"
+            log.info(words, action="statistics_exact" if exact else "statistics_inexact", position=marker.position)
 
     def _on_credit(self, message: Msg) -> None:
         self._desk.live.hear_credit(msgspec.json.decode(message.data, type=Credit), self._desk.now)

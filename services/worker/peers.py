@@ -16,7 +16,7 @@ from schemas.cells import Cell
 from schemas.errors import InvalidEvent
 from schemas.events import WorkerLeft, WorkerLoad, WorkerReported
 from schemas.statistics import Statistics
-from schemas.subjects import HEARTBEATS_ALL, STATS_BUCKET
+from schemas.subjects import HEARTBEATS_ALL, STATS_BUCKET, is_stats_position
 from services.runtime.bus import Bus, Listening
 from services.runtime.clock import Clock
 from services.runtime.feed import Feed
@@ -111,6 +111,8 @@ class Peers:
     async def _measured(self, message: StoredMessage) -> None:
         if not message.data or (message.headers is not None and "KV-Operation" in message.headers):
             return
+        if is_stats_position(message.subject):
+            return  # a priority needs no more than the cells that there are
         try:
             self.statistics.put(_cell.decode(message.data))
             self._on_measured()

@@ -39,6 +39,8 @@ async def published(bus: Bus) -> dict[Any, Cell]:
 
     async def take(messages: list[StoredMessage]) -> None:
         for message in messages:
+            if subjects.is_stats_position(message.subject):
+                continue
             cell = msgspec.json.decode(message.data, type=Cell)
             assert message.subject == f"$KV.stats.{subjects.stats_key(cell.model, cell.domain, cell.worker)}"
             cells[cell.model, cell.domain, cell.worker] = cell
