@@ -72,8 +72,7 @@ class Group(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 class Cell(msgspec.Struct, frozen=True, kw_only=True):
     """The statistics of one (model, domain, worker); ``worker`` None where only the model was judged. Sums, not averages.
 
-    ``alone`` and ``shared`` ran as one and as several streams, nobody else being known to use the machine; ``quiet`` and
-    ``busy`` were one stream, beside nobody and beside others.
+    ``alone`` ran as one stream, ``shared`` as several, both beside nobody that is known of; ``busy`` as one beside others.
     """
 
     model: str
@@ -90,7 +89,6 @@ class Cell(msgspec.Struct, frozen=True, kw_only=True):
     decode: Rates = Rates()
     alone: Group = Group()
     shared: Group = Group()
-    quiet: Group = Group()
     busy: Group = Group()
     quality: Sums = Sums()
     ok_n: int = 0
@@ -129,14 +127,9 @@ def fold(samples: Iterable[Sample]) -> Cell:
         output=_sums(speed, lambda s: s.output_tok if s.task_kind != "bench" else None),
         prefill=_rates(speed, lambda s: (s.prefill_tok, s.prefill_us)),
         decode=_rates(speed, lambda s: (s.decode_tok, s.decode_us), more_streams),
-        alone=_group(speed, lambda s: not more_streams(s) and not _is_busy(s)),
-        shared=_group(
-            speed, lambda s: more_streams(s) > 0 and not _is_busy(s), lambda s, tok, _: tok * more_streams(s)
-        ),
-        quiet=_group(speed, lambda s: not more_streams(s) and s.others_u is not None and not _is_busy(s)),
-        busy=_group(
-            speed, lambda s: not more_streams(s) and _is_busy(s), lambda s, _, us: us - free_us(us, s.others_u)
-        ),
+        alone=_group(speed, "alone"),
+        shared=_group(speed, "shared"),
+        busy=_group(speed, "busy"),
         quality=_judgements(quality),
         ok_n=sum(s.ok is True for s in current),
         fail_n=sum(s.ok is False for s in current),
@@ -230,16 +223,13 @@ def _rates(
     )
 
 
-def _group(
-    weighed: Sequence[tuple[Sample, int]],
-    belongs: Callable[[Sample], bool],
-    excess: Callable[[Sample, int, int], int] = lambda *_: 0,
-) -> Group:
-    """Short answers are left out: they count like long ones and prove nothing."""
+def _group(weighed: Sequence[tuple[Sample, int]], name: str) -> Group:
+    """Weighed by the younger ones of the group alone: a machine that is always full must not forget how fast it is alone."""
+    latest = max((s.at_us for s, _ in weighed), default=0)
+    mine = [s for s, _ in weighed if _circumstance(s) == name]
     values = [
-        (s.decode_tok, s.decode_us, excess(s, s.decode_tok, s.decode_us), w)
-        for s, w in weighed
-        if s.decode_tok is not None and s.decode_tok >= DRIFT_TOKENS_LEAST and s.decode_us and belongs(s)
+        (s.decode_tok or 0, s.decode_us or 0, _excess(s, name), weight(len(mine) - 1 - index, latest - s.at_us))
+        for index, s in enumerate(mine)
     ]
     return Group(
         n=len(values),
@@ -248,6 +238,20 @@ def _group(
         wus=sum(w * us for _, us, _, w in values),
         wx=sum(w * x for *_, x, w in values),
     )
+
+
+def _circumstance(sample: Sample) -> str | None:
+    """Which group it belongs to. Several streams beside others prove neither, nor do answers of a few tokens."""
+    if not sample.decode_us or sample.decode_tok is None or sample.decode_tok < DRIFT_TOKENS_LEAST:
+        return None
+    if (sample.others_u or 0) < BUSY_LEAST_U:
+        return "shared" if more_streams(sample) else "alone"
+    return None if more_streams(sample) else "busy"
+
+
+def _excess(sample: Sample, name: str) -> int:
+    tok, us = sample.decode_tok or 0, sample.decode_us or 0
+    return {"shared": tok * more_streams(sample), "busy": us - free_us(us, sample.others_u)}.get(name, 0)
 
 
 def _judgements(weighed: Sequence[tuple[Sample, int]]) -> Sums:
@@ -265,10 +269,6 @@ def _judgements(weighed: Sequence[tuple[Sample, int]]) -> Sums:
 def more_streams(sample: Sample) -> int:
     """How many other attempts ran on the worker at the same time. A sample that does not say ran alone."""
     return max((sample.concurrency or 1) - 1, 0)
-
-
-def _is_busy(sample: Sample) -> bool:
-    return (sample.others_u or 0) >= BUSY_LEAST_U
 
 
 def free_us(us: int, others_u: int | None) -> int:

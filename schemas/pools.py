@@ -28,7 +28,7 @@ PRIOR_SLOWDOWN = 1.0
 PRIOR_OTHERS_WEIGHT = 1.0
 SLOWDOWN_MOST = 1.5
 OTHERS_WEIGHT_MOST = 2.0
-LEAN_LEARNED = 3.0
+LEAN_LEARNED = 2.0
 """How many samples of the rarer kind the prior is worth."""
 
 TELLING_USE = 0.5
@@ -270,13 +270,13 @@ def _slowdown(cell: Cell) -> tuple[int, int, float]:
 
 
 def _others_weight(cell: Cell) -> tuple[int, int, float]:
-    """(n, weight, γ): how much of others' use comes off our speed, by the speed beside nobody."""
-    quiet, busy = cell.quiet, cell.busy
-    if not (quiet.wtok and quiet.wus and busy.wx):
+    """(n, weight, γ): how much of others' use comes off our speed, by the speed beside nobody known."""
+    alone, busy = cell.alone, cell.busy
+    if not (alone.wtok and alone.wus and busy.wx):
         return 0, 0, PRIOR_OTHERS_WEIGHT
-    value = (busy.wus * quiet.wtok - busy.wtok * quiet.wus) / (busy.wx * quiet.wtok)
+    value = (busy.wus * alone.wtok - busy.wtok * alone.wus) / (busy.wx * alone.wtok)
     telling = min(1.0, (busy.wx / busy.wus / TELLING_USE) ** 2)
-    return busy.n, int(min(quiet.w, busy.w) * telling), min(max(value, 0.0), OTHERS_WEIGHT_MOST)
+    return busy.n, int(min(alone.w, busy.w) * telling), min(max(value, 0.0), OTHERS_WEIGHT_MOST)
 
 
 def _log(numerator: int, denominator: int) -> float | None:

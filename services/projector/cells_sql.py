@@ -27,7 +27,7 @@ from schemas.weights import FRACTIONS, HALF_LIFE_SAMPLES, HALF_LIFE_US, STEPS, W
 
 SUMS = ("queue", "load", "first_token", "total", "output")
 RATES = ("prefill", "decode")
-GROUPS = ("alone", "shared", "quiet", "busy")
+GROUPS = ("alone", "shared", "busy")
 
 _MORE = "greatest(coalesce(concurrency, 1) - 1, 0)"
 """``schemas.cells.more_streams``."""
@@ -68,32 +68,39 @@ def _rates(name: str, more: str) -> str:
     )
 
 
+def _circumstance() -> str:
+    """``schemas.cells._circumstance``."""
+    quiet = f"coalesce(others_u, 0) < {BUSY_LEAST_U}"
+    return (
+        f"CASE WHEN kind <> 'speed' OR coalesce(decode_us, 0) <= 0 OR coalesce(decode_tok, 0) < {DRIFT_TOKENS_LEAST} THEN NULL "
+        f"WHEN {quiet} THEN if({_MORE} > 0, 'shared', 'alone') WHEN {_MORE} = 0 THEN 'busy' END"
+    )
+
+
 def _group(name: str) -> str:
     """``schemas.cells._group``."""
-    busy, free = f"(coalesce(others_u, 0) >= {BUSY_LEAST_U})", _FREE.format(us="decode_us")
-    belongs, excess = {
-        "alone": (f"{_MORE} = 0 AND NOT {busy}", "0"),
-        "shared": (f"{_MORE} > 0 AND NOT {busy}", f"decode_tok * {_MORE}"),
-        "quiet": (f"{_MORE} = 0 AND others_u IS NOT NULL AND NOT {busy}", "0"),
-        "busy": (f"{_MORE} = 0 AND {busy}", f"(decode_us - {free})"),
-    }[name]
-    when = f"kind = 'speed' AND decode_tok >= {DRIFT_TOKENS_LEAST} AND decode_us > 0 AND {belongs}"
+    free = _FREE.format(us="decode_us")
+    excess = {"alone": "0", "shared": f"decode_tok * {_MORE}", "busy": f"(decode_us - {free})"}[name]
+    when = f"circumstance = '{name}'"
     sums = {
-        "w": "w",
-        "wtok": "w::HUGEINT * decode_tok",
-        "wus": "w::HUGEINT * decode_us",
-        "wx": f"w::HUGEINT * {excess}",
+        "w": "gw",
+        "wtok": "gw::HUGEINT * decode_tok",
+        "wus": "gw::HUGEINT * decode_us",
+        "wx": f"gw::HUGEINT * {excess}",
     }
     added = (f"coalesce(sum({x}) FILTER (WHERE {when}), 0)::HUGEINT AS {name}_{key}" for key, x in sums.items())
     return f"count(*) FILTER (WHERE {when}) AS {name}_n, {', '.join(added)}"
 
 
+def _weigh(step: str) -> str:
+    """``schemas.weights.weight``."""
+    fractions = f"[{', '.join(map(str, FRACTIONS))}]::BIGINT[]"
+    known = f"list_extract({fractions}, {step} % {STEPS} + 1) >> ({step} // {STEPS})"
+    return f"CASE WHEN {step} < {WEIGHT_BITS * STEPS} THEN {known} ELSE 0 END"
+
+
 def cells_select(where: str = "true") -> str:
     """One row per cell. ``where`` chooses cells by ``k.cell``; the same text makes a live refresh and a whole rebuild."""
-    weigh = (
-        f"CASE WHEN step < {WEIGHT_BITS * STEPS} "
-        f"THEN list_extract([{', '.join(map(str, FRACTIONS))}]::BIGINT[], step % {STEPS} + 1) >> (step // {STEPS}) ELSE 0 END"
-    )
     sums = {
         "queue": "queue_us",
         "load": "(CASE WHEN resident = false THEN load_us END)",
@@ -140,13 +147,16 @@ WITH picked AS (
     GROUP BY cell
 ), steady AS (
     SELECT l.* FROM latest l LEFT JOIN drifts d ON l.cell = d.cell WHERE l.kind <> 'speed' OR l.seq >= coalesce(d.seq, 0)
+), told AS (
+    SELECT *, {_circumstance()} AS circumstance FROM steady
 ), aged AS (
     SELECT *,
-        (row_number() OVER (PARTITION BY cell, kind ORDER BY seq DESC) - 1) * {STEPS} // {HALF_LIFE_SAMPLES}
-        + (max(at_us) OVER (PARTITION BY cell, kind) - at_us) * {STEPS} // {HALF_LIFE_US} AS step
-    FROM steady
+        (max(at_us) OVER (PARTITION BY cell, kind) - at_us) * {STEPS} // {HALF_LIFE_US} AS faded,
+        (row_number() OVER (PARTITION BY cell, kind ORDER BY seq DESC) - 1) * {STEPS} // {HALF_LIFE_SAMPLES} AS step,
+        (row_number() OVER (PARTITION BY cell, circumstance ORDER BY seq DESC) - 1) * {STEPS} // {HALF_LIFE_SAMPLES} AS gstep
+    FROM told
 ), weighed AS (
-    SELECT *, {weigh} AS w FROM aged
+    SELECT *, {_weigh("(faded + step)")} AS w, {_weigh("(faded + gstep)")} AS gw FROM aged
 ), seen AS (
     SELECT cell, max(seq) AS last_seq FROM picked GROUP BY cell
 )

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from schemas.events import Measure
+from schemas.pools import OTHERS_WEIGHT_MOST, SLOWDOWN_MOST
 from schemas.statistics import Cell, Effective, Sample, Statistics, cost, effective, fold, key_of, predict
 from support.samples import GB, sample_log
 
@@ -38,10 +39,13 @@ def test_kept_parents_equal_rebuilt_ones_in_any_order_of_arrival(log: list[Sampl
 @given(log=sample_log(30))
 def test_values_are_always_there_and_levels_without_data_never_claim_any(log: list[Sample]) -> None:
     known = effective(Statistics(states(log)), "qwen3", "code", "desk", model_bytes=5 * GB, now_us=10**15)
-    for measure in (known.decode, known.prefill, known.load, known.output_tokens, known.quality):
+    learned = (known.slowdown, known.others_weight)
+    for measure in (known.decode, known.prefill, known.load, known.output_tokens, known.quality, *learned):
         assert measure.value is not None and measure.value >= 0.0
         assert (measure.level == "prior") == (measure.n == 0) == (measure.age_s is None)
     assert known.quality.value is not None and known.quality.value <= 1.0
+    assert known.slowdown.value is not None and known.slowdown.value <= SLOWDOWN_MOST
+    assert known.others_weight.value is not None and known.others_weight.value <= OTHERS_WEIGHT_MOST
 
 
 positive = st.floats(0.01, 1e4)
@@ -58,6 +62,8 @@ def expectation(draw: st.DrawFn) -> Effective:
         load=measure(positive),
         output_tokens=measure(positive),
         quality=measure(st.floats(0, 1)),
+        slowdown=measure(st.floats(0, SLOWDOWN_MOST)),
+        others_weight=measure(st.floats(0, OTHERS_WEIGHT_MOST)),
         uncertainty=draw(st.floats(0, 2)),
     )
 
@@ -97,6 +103,8 @@ def test_counts_and_uncertainty_never_enter_the_prediction(
         load=known.load,
         output_tokens=known.output_tokens,
         quality=known.quality,
+        slowdown=known.slowdown,
+        others_weight=known.others_weight,
         uncertainty=uncertainty,
     )
     asked = {"prompt_tokens": 200, "max_tokens": 100, **inputs}

@@ -36,7 +36,8 @@ from support.machines import WEIGHTS
 def cost_again(submitted: TaskSubmitted, routed: TaskRouted, pair: Candidate) -> tuple[float, float]:
     """(total, cost) in seconds by the rule of docs/scoring.md; unknown counts as its worst case."""
     weights = routed.policy.weights
-    share, least = None if pair.others_use is None else 1.0 - pair.others_use, weights["others_factor_least"]
+    least, weight = weights["others_factor_least"], 1.0 if pair.others_weight is None else known(pair.others_weight)
+    share = None if pair.others_use is None else 1.0 - weight * pair.others_use
     share = least if share is None else min(max(share, least), 1.0)
     wait = weights["unknown_wait_s"] if pair.predicted.wait_s is None else pair.predicted.wait_s
     load = 0.0 if pair.resident else known(pair.load)
@@ -130,6 +131,7 @@ def altered(**changes: Any) -> Decision:
         ({"wait_s": 3.0}, 2.0),
         ({"wait_s": None}, 3_599.0),
         ({"others_use": 0.6}, 7.8125),
+        ({"others_weight": measure(3.0)}, 7.8125),
         ({"others_use": None}, (7.5 + 0.3125) * 2.2),
         ({"resident": True}, -3.5),
         ({"resident": None}, 0.0),
