@@ -64,6 +64,7 @@ class Projector:
         self._unsent = True
         self._refresh_took_s = 0.0
         self._census = Census()
+        self._marked = Census().marker(0)  # of an empty log nothing need be said
 
     async def run(self, life: Lifecycle) -> None:
         await self._on_store(Store.open)
@@ -161,7 +162,7 @@ class Projector:
         if await self._bus.last_seq("HEARTBEATS") < self._store.heartbeats:
             await self._on_store(Store.forget_heartbeats)
         known = await self._on_store(Store.cell_positions)
-        self._census = Census()
+        self._census, self._marked = Census(), Census().marker(0)
         for key, last_seq in known:
             self._census.put(key, last_seq)
         bucket = await self._bus.api(f"STREAM.INFO.KV_{STATS_BUCKET}")
@@ -208,8 +209,10 @@ class Projector:
             await asyncio.gather(*(self._publish(cell) for cell in cells[start : start + PUBLISH_AT_ONCE]))
         for cell in cells:
             self._census.put(key_of(cell), cell.last_seq)
-        marker = msgspec.json.encode(self._census.marker(position))
-        await self._bus.kv_put(STATS_BUCKET, STATS_POSITION_KEY, marker)
+        marker = self._census.marker(position)
+        if marker != self._marked:
+            await self._bus.kv_put(STATS_BUCKET, STATS_POSITION_KEY, msgspec.json.encode(marker))
+            self._marked = marker
         await self._on_store(lambda store: store.mark_published(position))
         self._unsent = False
 
