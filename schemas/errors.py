@@ -4,6 +4,7 @@ HeadraceError
 ├── InvalidToken      a name or subject that cannot be encoded or decoded
 ├── InvalidEvent      bytes that are not an event
 ├── UnknownModel      nobody in the fleet holds the model
+├── UnknownRoute      routes.toml has no such virtual model
 ├── SettingsError     a setting that is missing or wrong, named by its key
 ├── ServerError       the nats-server could not start or stay up
 ├── BusError          a publish or request that got no answer, or a refusal
@@ -33,6 +34,15 @@ class UnknownModel(HeadraceError, LookupError):
         hint = f"; nearest: {', '.join(nearest)}" if nearest else "; the fleet holds no model yet"
         super().__init__(f"no worker holds the model {model!r}{hint}")
         self.model = model
+        self.nearest = nearest
+
+
+class UnknownRoute(HeadraceError, LookupError):
+    """``routes.toml`` has no such virtual model; ``nearest`` are the closest names there are."""
+
+    def __init__(self, route: str, nearest: tuple[str, ...] = ()) -> None:
+        super().__init__(f"no route is called {route!r}; nearest: {', '.join(nearest)}; GET /routes lists them")
+        self.route = route
         self.nearest = nearest
 
 

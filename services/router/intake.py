@@ -9,27 +9,30 @@ from collections.abc import Sequence
 
 import msgspec
 
-from schemas.errors import UnknownModel
-from schemas.events import Domain, PayloadRef, Sizes, TaskSubmitted, Wants
+from schemas.errors import UnknownModel, UnknownRoute
+from schemas.events import Domain, Options, PayloadRef, Sizes, TaskSubmitted, Wants
 from schemas.subjects import body_subject
 from services.router.domains import Rule, classify, content_text, text_of
 from services.router.fleet import Fleet
 from services.router.language import estimate_tokens, language_of
 from services.router.nearest import known_models, nearest, resolve_model, resolve_worker
 from services.router.policy.request import RouteRequest
+from services.router.policy.routes import AUTO, Routes
 from services.router.port import NewTask, TooLarge
 
+NO_ROUTES = Routes()
 HEADERS_MAX = 1024
 """A message's id and subject count towards the server's limit as well."""
 
 
 class Asked(msgspec.Struct, frozen=True, kw_only=True):
-    """A request, read: everything but its text."""
+    """A request, read: everything but its text. ``options`` with the slider of its route, where it has none of its own."""
 
     domain: Domain
     language: str | None
     sizes: Sizes
     wants: Wants
+    options: Options = Options()
 
 
 def refuse_too_large(body_bytes: int, max_payload: int) -> None:
@@ -41,8 +44,8 @@ def refuse_too_large(body_bytes: int, max_payload: int) -> None:
         )
 
 
-def read(new: NewTask, body_bytes: int, rules: Sequence[Rule], fleet: Fleet) -> Asked:
-    """Raises UnknownModel, with the nearest names, where nobody holds the model asked for."""
+def read(new: NewTask, body_bytes: int, rules: Sequence[Rule], fleet: Fleet, routes: Routes = NO_ROUTES) -> Asked:
+    """Raises UnknownModel or UnknownRoute, with the nearest names, where nobody holds the model or no route is called so."""
     text = text_of(new.body)
     domain = classify(text, rules) if new.domain is None else Domain(label=new.domain, method="client")
     whole = [content_text(message.get("content")) for message in new.body.messages] or [new.body.prompt or ""]
@@ -54,18 +57,25 @@ def read(new: NewTask, body_bytes: int, rules: Sequence[Rule], fleet: Fleet) -> 
         images=_images(new),
         tools=len(new.body.extra.get("tools") or ()),
     )
-    return Asked(domain=domain, language=language_of(text), sizes=sizes, wants=_wants(new.wants, fleet))
+    wants = _wants(new.wants, fleet, routes)
+    route = routes.get(wants.route)
+    slider = route.slider if new.options.slider is None and route is not None else new.options.slider
+    options = msgspec.structs.replace(new.options, slider=slider)
+    return Asked(domain=domain, language=language_of(text), sizes=sizes, wants=wants, options=options)
 
 
 def request_from(new: NewTask, asked: Asked) -> RouteRequest:
     return RouteRequest(
         domain=asked.domain.label,
         prompt_tokens=asked.sizes.prompt_tokens,
-        max_tokens=new.options.max_tokens,
+        max_tokens=asked.options.max_tokens,
         wants=asked.wants,
         kind=new.kind,
         urgency=new.urgency,
-        slider=new.options.slider,
+        slider=asked.options.slider,
+        client=new.client,
+        session=new.session,
+        verdict=new.verdict,
     )
 
 
@@ -83,24 +93,30 @@ def submitted(new: NewTask, asked: Asked, task: str, *, id: str, at: float, by: 
         language=asked.language,
         sizes=asked.sizes,
         wants=asked.wants,
-        options=new.options,
+        options=asked.options,
         deadline_s=new.deadline_s,
         parent=new.parent,
+        verdict=new.verdict,
         payload=PayloadRef(subject=body_subject(new.client, task), bytes=asked.sizes.body_bytes),
     )
 
 
-def _wants(wants: Wants, fleet: Fleet) -> Wants:
-    """Canonical names: an alias becomes its model, a worker's shown name its id."""
-    model, worker = wants.model, wants.worker
+def _wants(wants: Wants, fleet: Fleet, routes: Routes) -> Wants:
+    """Canonical names: an alias becomes its model, a virtual model its route, a worker's shown name its id."""
+    model, worker, route = wants.model, wants.worker, wants.route
+    asked = AUTO if model is None else model
+    if route is None and asked in routes.routes:
+        model, route = None, asked
+    if route is not None and not routes.knows(route):
+        raise UnknownRoute(route, nearest(route, routes.names))
     if model is not None:
         found = resolve_model(fleet, model)
         if found is None:
-            raise UnknownModel(model, nearest(model, known_models(fleet)))
+            raise UnknownModel(model, nearest(model, (*known_models(fleet), *routes.routes)))
         model = found
     if worker is not None:
         worker = resolve_worker(fleet, worker) or worker
-    return msgspec.structs.replace(wants, model=model, worker=worker)
+    return msgspec.structs.replace(wants, model=model, worker=worker, route=route)
 
 
 def _images(new: NewTask) -> int:

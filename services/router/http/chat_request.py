@@ -51,6 +51,7 @@ class ChatRequest(msgspec.Struct, frozen=True, kw_only=True):
         return bool(self.stream_options and self.stream_options.include_usage)
 
 
+PATH = "/v1/chat/completions"
 TAKEN = frozenset(ChatRequest.__struct_fields__)
 
 
@@ -62,7 +63,7 @@ def chat_task(values: dict[str, Any], headers: Mapping[str, str], fleet: Fleet) 
     said = request.headrace or RoutedConstraints()
     task = NewTask(
         client=client_of(headers),
-        session=session_of(headers, fallback=request.prompt_cache_key),
+        session=session_of(headers, PATH, cache_key=request.prompt_cache_key),
         urgency=said.urgency,
         body=Body(messages=check_messages(request.messages), extra=check_extra(given(values, TAKEN))),
         wants=Wants(

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from services.router.http.reading import BadRequest
 
 LOCAL = "local"
+CACHE_KEY_PATHS = ("/responses", "/messages")
 NAME_CHARS_MAX = 128
 """A client's name becomes a subject token, three bytes for each unusual one; a subject should stay below 1 KiB."""
 
@@ -20,9 +21,14 @@ def client_of(headers: Mapping[str, str], named: str | None = None) -> str:
     return _checked(client, "client")
 
 
-def session_of(headers: Mapping[str, str], named: str | None = None, fallback: str | None = None) -> str | None:
-    """The name given in the body, else in a header, else ``fallback`` (OpenAI's prompt_cache_key)."""
-    session = named or headers.get("session-id") or headers.get("x-client-request-id") or fallback
+def session_of(
+    headers: Mapping[str, str], path: str = "", named: str | None = None, cache_key: str | None = None
+) -> str | None:
+    """The name given in a body of ours, else the first of the headers ``session-id`` and ``x-client-request-id``, the body's
+    ``prompt_cache_key`` where ``path`` has one (a chat completion's is not a conversation), and Open WebUI's chat id."""
+    of_path = cache_key if path.rstrip("/").endswith(CACHE_KEY_PATHS) else None
+    of_header = headers.get("session-id") or headers.get("x-client-request-id")
+    session = named or of_header or of_path or headers.get("x-openwebui-chat-id")
     return _checked(session, "session") if session else None
 
 

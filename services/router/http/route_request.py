@@ -57,7 +57,7 @@ def route_task(asked: RouteRequest, headers: Mapping[str, str], fleet: Fleet) ->
     messages = () if asked.messages is None else check_messages(asked.messages)
     return NewTask(
         client=client_of(headers, asked.client),
-        session=session_of(headers, asked.session),
+        session=session_of(headers, named=asked.session),
         urgency=said.urgency,
         body=Body(prompt=asked.prompt, messages=messages, extra=extra),
         wants=_wants(fleet, said, asked.model, asked.route, "constraints.worker"),
@@ -78,7 +78,7 @@ def preview_task(asked: PreviewQuery, headers: Mapping[str, str], fleet: Fleet) 
         raise BadRequest("prompt is empty; say what would be asked", "prompt")
     return NewTask(
         client=client_of(headers, asked.client),
-        session=session_of(headers, asked.session),
+        session=session_of(headers, named=asked.session),
         urgency=asked.urgency,
         body=Body(prompt=asked.prompt),
         wants=_wants(fleet, asked, asked.model, asked.route, "worker"),

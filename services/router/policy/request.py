@@ -19,6 +19,7 @@ class RouteRequest(msgspec.Struct, frozen=True, kw_only=True):
     kind: Kind = "chat"
     urgency: Urgency = "interactive"
     slider: float | None = None
+    client: str = ""
     session: str | None = None
     verdict: Verdict | None = None
     targets: tuple[Target, ...] = ()
@@ -34,6 +35,7 @@ def request_of(submitted: TaskSubmitted) -> RouteRequest:
         kind=submitted.kind,
         urgency=submitted.urgency,
         slider=submitted.options.slider,
+        client=submitted.client,
         session=submitted.session,
         verdict=submitted.verdict,
     )

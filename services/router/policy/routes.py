@@ -69,7 +69,8 @@ class Routes(msgspec.Struct, frozen=True, kw_only=True):
         return (AUTO, *(name for name in sorted(self.routes) if name != AUTO))
 
     def get(self, name: str | None) -> Route | None:
-        return self.routes.get(name or AUTO)
+        """None where the task names no route, or one that was taken out of the file since: then the whole fleet is open."""
+        return self.routes.get(name) if name is not None else None
 
     def knows(self, name: str) -> bool:
         return name == AUTO or name in self.routes

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Annotated, Any
 
 import msgspec
@@ -89,7 +89,8 @@ def _route(name: str, table: Any) -> Route:
     try:
         by = route_by(targets, plugins)
     except ValueError as mixture:
-        raise _Fault(str(mixture), "targets") from mixture
+        bare = next(at for at, target in enumerate(targets) if not target.weight > 0)
+        raise _Fault(str(mixture), "targets", bare) from mixture
     if explicit is not None and explicit != by:
         raise _Fault(f"the targets' weights say {by}, this says {explicit}; change one", "route_by")
     if not targets and by != "policy":
@@ -203,8 +204,3 @@ def _syntax(message: str, text: str, path: str) -> str:
     line = int(found[1]) if found else max(len(text.splitlines()), 1)
     words = re.sub(r" \(at .*\)$", "", message)
     return f"{path}, line {line}: not TOML: {words[:1].lower()}{words[1:]}"
-
-
-def shown(routes: Mapping[str, Route]) -> list[dict[str, Any]]:
-    """For ``GET /routes``."""
-    return [msgspec.to_builtins(routes[name]) for name in sorted(routes)]

@@ -117,7 +117,11 @@ async def test_what_the_router_does_not_read_reaches_the_backend(http: httpx.Asy
             "deadline_s": 9,
         }
     }
-    await http.post("/v1/chat/completions", json={**body, **own, "stream": None, "prompt_cache_key": "s9"})
+    await http.post(
+        "/v1/chat/completions",
+        json={**body, **own, "stream": None, "prompt_cache_key": "k"},
+        headers={"x-openwebui-chat-id": "s9"},
+    )
     asked = router.last.asked
     assert asked.body.extra == extra
     assert list(asked.body.messages) == HI

@@ -31,7 +31,7 @@ def test_the_newer_limit_stands_over_the_older() -> None:
 def test_what_was_read_here_does_not_go_to_the_backend_again() -> None:
     _, task = chat_task({**HI, "stream": True, "prompt_cache_key": "k", "headrace": {}, "logit_bias": {}}, {}, Fleet())
     assert task.body.extra == {"logit_bias": {}}
-    assert task.session == "k"
+    assert task.session is None, "chat completions name their session in a header"
 
 
 def test_one_answer_for_each_request() -> None:

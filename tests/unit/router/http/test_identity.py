@@ -24,10 +24,28 @@ def test_a_name_too_long_for_a_subject_is_refused() -> None:
     with pytest.raises(BadRequest, match="client has 129"):
         client_of({"x-headrace-client": "a" * 129})
     with pytest.raises(BadRequest, match="session has 129"):
-        session_of({}, "a" * 129)
+        session_of({}, named="a" * 129)
 
 
-def test_the_prompt_cache_key_is_the_last_resort() -> None:
-    assert session_of({}, fallback="k") == "k"
-    assert session_of({"session-id": "s"}, fallback="k") == "s"
-    assert session_of({}) is None
+CHAIN = {"session-id": "s", "x-client-request-id": "r", "x-openwebui-chat-id": "o"}
+
+
+def test_the_session_is_the_first_of_the_chain_that_is_there() -> None:
+    rest = dict(CHAIN)
+    for header in ("session-id", "x-client-request-id"):
+        assert session_of(rest, "/v1/messages", cache_key="k") == CHAIN[header]
+        del rest[header]
+    assert session_of(rest, "/v1/messages", cache_key="k") == "k"
+    assert session_of(rest, "/v1/messages") == "o"
+    assert session_of({}, "/v1/messages") is None
+    assert session_of(CHAIN, named="mine") == "mine"
+
+
+@pytest.mark.parametrize("path", ["/v1/responses", "/v1/messages", "/responses/", "/messages"])
+def test_the_body_names_a_session_where_its_path_means_one_by_that(path: str) -> None:
+    assert session_of({}, path, cache_key="k") == "k"
+
+
+@pytest.mark.parametrize("path", ["/v1/chat/completions", "/v1/completions", "", "/route"])
+def test_elsewhere_the_body_key_is_no_conversation(path: str) -> None:
+    assert session_of({}, path, cache_key="k") is None
