@@ -1,4 +1,6 @@
-"""``python -m simulation [--seed N | --seeds N] ``: run histories, print violations, and the seeds that replay them."""
+"""``python -m simulation [--seed N | --seeds N]``: run histories, print violations, and the seeds that replay them.
+
+``python -m simulation fleet ...`` measures the planner on a fleet instead; see ``--help`` there."""
 
 from __future__ import annotations
 
@@ -10,6 +12,10 @@ from simulation.world import run
 
 
 def main() -> int:
+    if sys.argv[1:2] == ["fleet"]:
+        from simulation.fleet.command import main as fleet
+
+        return fleet(sys.argv[2:])
     parser = argparse.ArgumentParser(prog="python -m simulation", description=__doc__)
     parser.add_argument("--seed", type=int, help="replay one seed and print its report")
     parser.add_argument("--seeds", type=int, default=1000, help="how many seeds to run (default 1000)")

@@ -94,8 +94,13 @@ def random_work(fleet: str, seed: int, *, tasks: int, load: float) -> Instance:
     return _instance(seed, rng, machines, moments, False, clients=4, classes=True)
 
 
+def rng_of(kind: str, seed: int) -> random.Random:
+    """Chance of its own for everything that has a name."""
+    return random.Random(f"{kind}.{seed}")
+
+
 def _begin(fleet: str, seed: int, kind: str) -> tuple[random.Random, tuple[Machine, ...]]:
-    return random.Random(f"{kind}.{fleet}.{seed}"), tuple(MACHINES[name] for name in FLEETS[fleet])
+    return rng_of(f"{kind}.{fleet}", seed), tuple(MACHINES[name] for name in FLEETS[fleet])
 
 
 def _instance(

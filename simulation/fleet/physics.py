@@ -96,7 +96,8 @@ class Job:
 class Instance:
     """A fleet and its work. ``rates``: (model, machine) -> its factor on the size law. ``away``: machine -> when it vanishes
     and when it comes back. ``throttled``: machine -> (from when, its rates are divided by). ``concurrency``: so many tasks are
-    under way at any time, and ``at`` means nothing. ``warm``: models are where they are asked for; nothing is ever loaded."""
+    under way at any time, and ``at`` means nothing. ``warm``: models are where they are asked for; nothing is ever loaded.
+    ``judged``: answers judged before for each model and domain; ``known``: runs measured before for each, on ``known_on``."""
 
     seed: int
     machines: tuple[Machine, ...]
@@ -108,6 +109,8 @@ class Instance:
     warmup: int = 0
     warm: bool = False
     judged: int = 0
+    known: int = 0
+    known_on: tuple[str, ...] | None = None
 
     def models_of(self, machine: Machine) -> tuple[str, ...]:
         """What is installed there: whatever fits its memory."""

@@ -7,10 +7,12 @@ message id once, groups and lanes that give an item to the standing pull of the 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from functools import lru_cache
 from typing import Any
+
+import msgspec
 
 from schemas.events import (
     AnyEvent,
@@ -20,7 +22,6 @@ from schemas.events import (
     ModelInfo,
     Options,
     PayloadRef,
-    QualityJudged,
     Sizes,
     TaskSubmitted,
     Urgency,
@@ -37,8 +38,9 @@ from services.router.dispatch.permits import UNLIMITED, Limits
 from services.router.policy.request import request_of
 from services.worker.priority import Holder
 from simulation.fleet.arrivals import Arrivals
+from simulation.fleet.history import judged, measured
 from simulation.fleet.outcome import Done, Outcome
-from simulation.fleet.physics import MODELS, QUALITY, Instance, Job
+from simulation.fleet.physics import MODELS, Instance, Job
 from simulation.fleet.station import CHARS_PER_TOKEN, Station
 from simulation.kernel import Kernel
 
@@ -86,8 +88,7 @@ class Product:
         self.desk.elected(1)
         self.desk.beat(0.0, 0.0)
         self.publish(DispatcherElected(**self.envelope(ROUTER), epoch=1, router=ROUTER), "elected.1")
-        for event in self._judgements():
-            self.publish(event, event.id)
+        self._remember()
         for station in self.stations.values():
             station.boot()
             if station.name in self.instance.away:
@@ -102,6 +103,14 @@ class Product:
         self._settle()
         events = tuple(event for event, _ in self.log)
         return Outcome("ours", self.instance, tuple(self.done), events)
+
+    def _remember(self) -> None:
+        """What was measured and judged before the log begins."""
+        past = [*measured(self.instance), *judged(self.instance)]
+        for seq, sample in enumerate(past, 1 - len(past)):
+            self.samples.setdefault(key_of(sample), []).append(msgspec.structs.replace(sample, seq=seq))
+        for samples in self.samples.values():
+            self.desk.put_cell(fold(samples))
 
     # what stations and clients use
 
@@ -170,17 +179,8 @@ class Product:
         if job.model is None and self.on_arrival:
             choice = self.desk.decision(request_of(event), job.id, at).choice
             assert choice is not None  # every machine holds a model
-            event = _fixed(event, choice.model)
+            event = msgspec.structs.replace(event, wants=Wants(model=choice.model))
         self.publish(event, submit_id(job.id))
-
-    def _judgements(self) -> Iterator[QualityJudged]:
-        """What was judged before the first task came: a few answers of every model in every domain."""
-        for model, domains in QUALITY.items() if self.instance.judged else ():
-            for domain, value in domains.items():
-                for _ in range(self.instance.judged):
-                    yield QualityJudged(
-                        **self.envelope("judge"), model=model, digest=model, domain=domain, source="judge", value=value
-                    )
 
     # the server and the way to the desk
 
@@ -284,8 +284,3 @@ class Product:
         """Let the last facts reach the log."""
         end = self.kernel.now + 1.0
         self.kernel.run(end, lambda: False)
-
-
-def _fixed(event: TaskSubmitted, model: str) -> TaskSubmitted:
-    fields = {name: getattr(event, name) for name in event.__struct_fields__}
-    return TaskSubmitted(**{**fields, "wants": Wants(model=model)})
