@@ -209,7 +209,7 @@ def _shares(cell: Cell, learned: Learned) -> Iterator[Share]:
     model, domain, worker = key_of(cell)
     if worker is not None:
         yield from _speeds(cell, worker, learned)
-        for name, n, w, value in (("slowdown", *_slowdown(cell)), ("others_weight", *_others_weight(cell))):
+        for name, n, w, value in (("slowdown", *slowdown(cell)), ("others_weight", *others_weight(cell))):
             if w:
                 yield Share(((name, worker),), n, w, w * round(value * UNIT), cell.speed_at_us)
     pools: tuple[PoolKey, ...]
@@ -254,13 +254,13 @@ def _log_rate(rates: Rates, learned: Learned) -> float | None:
     Time is taken to be t1 · tokens · (1 + β · further streams) / (1 − γ · others' use), so t1 is a ratio of sums that are
     linear in both. Samples that all ran in eight streams give a rate that is right in eight, whatever β is.
     """
-    slowdown, others_weight = learned
-    tokens = 100 * rates.wtok + slowdown * rates.wtok_more
-    free_us = 100 * rates.wus - others_weight * (rates.wus - rates.wfree_us)
+    beta, gamma = learned
+    tokens = 100 * rates.wtok + beta * rates.wtok_more
+    free_us = 100 * rates.wus - gamma * (rates.wus - rates.wfree_us)
     return _log(tokens * UNIT, max(free_us, FREE_LEAST_PERCENT * rates.wus))
 
 
-def _slowdown(cell: Cell) -> tuple[int, int, float]:
+def slowdown(cell: Cell) -> tuple[int, int, float]:
     """(n, weight, β): how much each further stream adds to a token's time, by the time of those that ran alone."""
     alone, shared = cell.alone, cell.shared
     if not (alone.wtok and alone.wus and shared.wx):
@@ -269,7 +269,7 @@ def _slowdown(cell: Cell) -> tuple[int, int, float]:
     return shared.n, min(alone.w, shared.w), min(max(value, 0.0), SLOWDOWN_MOST)
 
 
-def _others_weight(cell: Cell) -> tuple[int, int, float]:
+def others_weight(cell: Cell) -> tuple[int, int, float]:
     """(n, weight, γ): how much of others' use comes off our speed, by the speed beside nobody known."""
     alone, busy = cell.alone, cell.busy
     if not (alone.wtok and alone.wus and busy.wx):

@@ -107,13 +107,18 @@ def models(body: Json) -> RenderableType:
     return Group(*lines)
 
 
+SHOWN = ("decode", "prefill", "first_token", "total", "quality")
+
+
 def stats(body: Json) -> RenderableType:
     """One row per (model, domain, machine): each figure with its own number of samples where it differs from the answers'."""
     if not body["rows"]:
         return Text("Nothing was measured yet. Every answered prompt is a measurement: try `headrace ask`.")
+    learned = {"slowdown": "per further|stream>", "others_weight": "others'|weight>"}
+    learned = {name: title for name, title in learned.items() if any(_measured(row, name) for row in body["rows"])}
     table = grid(
         *("model", "domain", "machine", "answers>", "decode|tok/s>", "prefill|tok/s>"),
-        *("first|token>", "whole|answer>", "quality>", "newest>"),
+        *("first|token>", "whole|answer>", "quality>", *learned.values(), "newest>"),
     )
     for row in body["rows"]:
         fields, answers = row["fields"], row["ok_n"] + row["fail_n"]
@@ -122,10 +127,14 @@ def stats(body: Json) -> RenderableType:
             row["domain"],
             Text(row.get("worker_name") or row["worker"] or NOBODY, style="bold" if row["worker"] else "dim"),
             f"{row['ok_n']}" + (f" + {row['fail_n']} empty or failed" if row["fail_n"] else ""),
-            *(_field(fields, name, answers) for name in ("decode", "prefill", "first_token", "total", "quality")),
+            *(_field(fields, name, answers) for name in (*SHOWN, *learned)),
             known(row["age_s"], numbers.ago),
         )
     return table
+
+
+def _measured(row: Json, name: str) -> bool:
+    return (row["fields"].get(name) or {}).get("value") is not None
 
 
 def _field(fields: Json, name: str, answers: int) -> str:

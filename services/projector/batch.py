@@ -267,6 +267,9 @@ def _candidates(event: events.TaskRouted | events.TaskReleased, seq: int, at_us:
             quality.n,
             c.uncertainty,
             c.others_use,
+            None if c.others_weight is None else c.others_weight.value,
+            None if c.slowdown is None else c.slowdown.value,
+            c.others_s,
             c.resident,
             c.fresh,
         )

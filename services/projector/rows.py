@@ -123,6 +123,9 @@ class CandidateRow(msgspec.Struct, frozen=True, omit_defaults=True, rename=short
     quality_n: int | None = None
     uncertainty: float | None = None
     others_use: float | None = None
+    others_weight: float | None = None
+    slowdown: float | None = None
+    others_s: float | None = None
     resident: bool | None = None
     fresh: bool | None = None
 

@@ -73,7 +73,7 @@ CANDIDATES: Columns = {
     "quality_level": "VARCHAR",
     "quality_n": "BIGINT",
     "uncertainty": "DOUBLE",
-    "others_use": "DOUBLE",
+    **dict.fromkeys("others_use others_weight slowdown others_s".split(), "DOUBLE"),
     "resident": "BOOLEAN",
     "fresh": "BOOLEAN",
 }

@@ -18,6 +18,12 @@ SELECT model, domain, worker, digest, model_bytes,
     first_token_p50 / 1e6 AS first_token_s_p50, first_token_p95 / 1e6 AS first_token_s_p95,
     total_n, total_wx / 1e6 / nullif(total_w, 0) AS total_s, total_p50 / 1e6 AS total_s_p50, total_p95 / 1e6 AS total_s_p95,
     output_n, output_wx * 1.0 / nullif(output_w, 0) AS output_tokens,
+    shared_n, greatest(least(
+        (shared_wus::DOUBLE * alone_wtok - shared_wtok::DOUBLE * alone_wus)
+        / nullif(shared_wx::DOUBLE * alone_wus, 0), 1.5), 0) AS slowdown,
+    busy_n, greatest(least(
+        (busy_wus::DOUBLE * alone_wtok - busy_wtok::DOUBLE * alone_wus)
+        / nullif(busy_wx::DOUBLE * alone_wtok, 0), 2), 0) AS others_weight,
     ok_n, fail_n, last_seq, make_timestamp(speed_at_us) AS last_at
 FROM cells WHERE speed_at_us IS NOT NULL OR fail_n > 0""",
     "quality": """

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 import msgspec
 
 from schemas.cells import Cell, Rates, Sums
+from schemas.pools import others_weight, slowdown
 from services.router.fleet import Fleet
 
 MICRO = 1_000_000
@@ -78,6 +79,8 @@ def _row(cell: Cell, names: dict[str, str], now_us: int) -> StatsRow:
             "total": _mean(cell.total, MICRO, "s"),
             "output": _mean(cell.output, 1, "tok"),
             "quality": _mean(cell.quality, MICRO, "0-1"),
+            "slowdown": _learned(*slowdown(cell), "per stream"),
+            "others_weight": _learned(*others_weight(cell), "of their use"),
         },
     )
 
@@ -91,6 +94,11 @@ def _rate(rates: Rates) -> FieldRow:
     """Tokens over time, not the mean of rates: long answers say more about a machine than short ones."""
     value = rates.wtok * MICRO / rates.wus if rates.wus > 0 else None
     return FieldRow(value=value, unit="tok/s", n=rates.n, p50=_scaled(rates.p50, MILLI), p95=_scaled(rates.p95, MILLI))
+
+
+def _learned(n: int, weight: int, value: float, unit: str) -> FieldRow:
+    """Of this cell alone; what is counted with is the machine's, which leans on a guess."""
+    return FieldRow(value=value if weight else None, unit=unit, n=n, p50=None, p95=None)
 
 
 def _scaled(number: int | None, scale: int) -> float | None:

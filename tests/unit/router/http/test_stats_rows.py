@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import msgspec
+import pytest
 
 from schemas.cells import Cell, fold
 from schemas.samples import Sample
@@ -53,7 +54,15 @@ def test_what_was_never_measured_is_null_and_not_zero() -> None:
 def test_every_quantity_of_a_cell_is_shown() -> None:
     (row,) = stats_rows([Cell(model="qwen3", domain="code")], FLEET, StatsFilter(), 0)
     quantities = {name for name in Cell.__struct_fields__ if hasattr(getattr(Cell(model="", domain=""), name), "p50")}
-    assert set(row.fields) == quantities
+    assert set(row.fields) == quantities | {"slowdown", "others_weight"}
+
+
+def test_what_several_streams_and_other_users_cost_is_shown_where_it_was_seen() -> None:
+    shared = msgspec.structs.replace(SPEED, seq=2, concurrency=2, decode_us=3_000_000)
+    beside = msgspec.structs.replace(SPEED, seq=3, others_u=500_000, decode_us=2_500_000)
+    (row,) = stats_rows([fold([SPEED, shared, beside])], FLEET, StatsFilter(), 10_000_000)
+    assert row.fields["slowdown"] == FieldRow(value=0.5, unit="per stream", n=1, p50=None, p95=None)
+    assert row.fields["others_weight"].value == pytest.approx(0.4)
 
 
 def test_rows_are_sorted_and_filtered() -> None:
