@@ -168,7 +168,8 @@ class WorkerInput(Part, frozen=True, kw_only=True):
     """What a decision knew about a worker: copied here because heartbeats expire and decisions do not.
 
     ``remaining_s`` are the predicted seconds left of each attempt that runs or was released there, shortest first. ``alive``
-    says whether it was heard lately, ``fresh`` whether its load is young enough to count.
+    says whether it was heard lately, ``fresh`` whether its load is young enough to count. ``in_flight`` are the router's own live
+    attempts there, where the policies of a route count them.
     """
 
     worker: str
@@ -185,6 +186,7 @@ class WorkerInput(Part, frozen=True, kw_only=True):
     alive: bool = True
     fresh: bool = True
     draining: bool = False
+    in_flight: int | None = None
 
 
 TARGET_SHARE = "target:"
@@ -360,6 +362,7 @@ class TaskReleased(Event, frozen=True, kw_only=True, tag="task.released"):
     candidates: tuple[Candidate, ...] = ()
     held_s: dict[str, float] = {}
     behind: int | None = None
+    overtaken_s: float = 0.0
     folded: int | None = None
     exact: bool = False
 

@@ -6,42 +6,63 @@ ids and the seed come from there.
 
 from __future__ import annotations
 
-import zlib
-from collections.abc import Callable
+from bisect import bisect_left
+from collections.abc import Callable, Sequence
 
 import msgspec
 
 from schemas.errors import UnknownModel
 from schemas.events import AnyEvent, TaskReleased, TaskRouted
 from schemas.statistics import Cell, Statistics
-from services.router.dispatch import engine
+from services.router.cells import Cells
+from services.router.dispatch import absent, engine
 from services.router.dispatch.actions import Action
 from services.router.dispatch.heard import HeardClock
 from services.router.dispatch.live import Live, Wait
+from services.router.dispatch.offers import Offer
+from services.router.dispatch.outlook import Outlook
 from services.router.dispatch.permits import Limits
-from services.router.dispatch.planner import Plan, plan
+from services.router.dispatch.planner import WINDOW, WINDOW_SHOWN, Plan, plan
+from services.router.dispatch.releasing import Release
 from services.router.dispatch.state import RouterState, Task
-from services.router.dispatch.turn import Config, Stamp
+from services.router.dispatch.turn import Absence, Config, Stamp
 from services.router.fleet import Fleet
-from services.router.policy.decide import Decision, decide, rank_workers, worker_input
-from services.router.policy.filters import may_serve
+from services.router.policy.decide import Decision, decide
+from services.router.policy.filters import ESTIMATE_ERROR, may_serve
 from services.router.policy.request import RouteRequest, request_of
+from services.router.policy.routes import Routes
+from services.router.released import with_candidates
+from services.router.routing import narrowed, preferred, routing_of, seed_of
 from services.router.view import fleet_of
+
+HOLDS_S = 1.0
+"""How often it is noted what each waiting task is held for: a pass over a long queue costs some milliseconds."""
 
 
 class Desk:
     """``epoch`` is set by whoever holds the dispatcher's key; while it is not in force nothing is decided."""
 
-    def __init__(self, router: str, *, slider: float, limits: Limits, new_id: Callable[[], str]) -> None:
-        self.router, self.slider, self.limits, self.new_id = router, slider, limits, new_id
+    def __init__(
+        self, router: str, *, slider: float, limits: Limits, new_id: Callable[[], str], absence: Absence = Absence()
+    ) -> None:
+        self.router, self.slider, self.limits, self.new_id, self.absence = router, slider, limits, new_id, absence
         self.state = RouterState()
         self.live = Live()
         self.clock = HeardClock()
         self.stats = Statistics()
+        self.cells = Cells(self.stats)
+        self.routes = Routes()
         self.epoch = -1
         self.unix = 0.0
         self._fleet: tuple[float, Fleet] | None = None
         self._plan: Plan | None = None
+        self._starts: dict[str, float | None] = {}
+        self._looked_at = -HOLDS_S
+        self.outlook = Outlook(self.stats, slider=slider, pairs=self._pairs, prefer=self._prefer)
+        self._allowed: dict[RouteRequest, tuple[tuple[str, tuple[str, ...]], ...]] = {}
+        self._allowed_at = (0, 0)
+        self._contexts: list[int] = []
+        self._unheld_s = 0.0
         self._unanswerable: dict[str, tuple[int, int]] = {}
 
     @property
@@ -69,20 +90,28 @@ class Desk:
         """A pulse of ours was heard: time passed, and each waiting task was held meanwhile, for what it is held for now."""
         before, self.unix = self.now, unix
         passed = self.clock.beat(monotonic) - before
+        self.cells.beat(self.now)
         self.refresh()
-        if passed and self.state.epoch == self.epoch:
-            for task, reason in self.plan().holds.items():
+        self._unheld_s += passed
+        if self._unheld_s >= HOLDS_S and self.state.epoch == self.epoch:
+            holds, waited, self._unheld_s = self._look(WINDOW).holds, self._unheld_s, 0.0
+            absent.note(self.live, holds, self.now)
+            for task, reason in holds.items():
                 held, code = self.live.waits.setdefault(task, Wait()).held_s, reason.partition(":")[0]
-                held[code] = held.get(code, 0.0) + passed
+                held[code] = held.get(code, 0.0) + waited
         return self.now
 
     def put_cell(self, cell: Cell) -> None:
-        self.stats.put(cell)
+        """A cell by itself, of a batch that nobody ends."""
+        self.cells.put(cell, self.now)
+        self.cells.settle()
 
     def decide(self, unix: float) -> list[Action]:
         """What is to be done now; it counts as being on its way from here on."""
-        self.unix = unix
-        config = Config(route=self._route, decorate=self._decorate, limits=self.limits, holders=self._holders)
+        self.unix, self.outlook.slider = unix, self.slider
+        config = Config(
+            route=self._route, decorate=self._decorate, limits=self.limits, outlook=self.outlook, absence=self.absence
+        )
         stamp = Stamp(self.router, unix, self.new_id)
         actions = engine.decide(self.state, self.live, self.now, config, stamp, self.epoch)
         engine.mark_pending(self.live, actions)
@@ -91,8 +120,19 @@ class Desk:
     def plan(self) -> Plan:
         """The plan of this moment, with every reason; for people, nothing is released."""
         if self._plan is None:
-            self._plan = plan(self.state, self.live, self.now, self.limits, holders=self._holders)
+            self._plan = self._look(WINDOW_SHOWN)
         return self._plan
+
+    def starts(self) -> dict[str, float | None]:
+        """Predicted seconds until each waiting task starts, at most a second old: a flood of refusals must not plan each time."""
+        if self.now - self._looked_at >= HOLDS_S:
+            self.plan()
+        return self._starts
+
+    def _look(self, window: int) -> Plan:
+        found = plan(self.state, self.live, self.now, self.limits, outlook=self.outlook, window=window)
+        self._starts, self._looked_at = found.starts, self.now
+        return found
 
     def fleet(self, unix: float) -> Fleet:
         """The fleet as of now. Made at most once for each moment of heard time and fold."""
@@ -106,11 +146,14 @@ class Desk:
 
     def decision(self, request: RouteRequest, task: str, unix: float) -> Decision:
         """The decision on a task now. Raises UnknownModel. The seed is the task's own, so that it can be repeated."""
-        seed = zlib.crc32(task.encode())
-        return decide(request, self.fleet(unix), self.stats, seed=seed, now_us=int(unix * 1e6), slider=self.slider)
+        return decide(
+            request, self.fleet(unix), self.stats, seed=seed_of(task), now_us=int(unix * 1e6), slider=self.slider,
+            routing=routing_of(self.routes, request, self.state, self.live),
+        )  # fmt: skip
 
     def routed(self, decision: Decision, task: str, cause: str | None, unix: float) -> TaskRouted:
-        return decision.routed(task, id=self.new_id(), at=unix, by=self.router, epoch=max(self.epoch, 0), cause=cause)
+        routed = decision.routed(task, id=self.new_id(), at=unix, by=self.router, epoch=max(self.epoch, 0), cause=cause)
+        return msgspec.structs.replace(routed, folded=self.state.position, exact=self.cells.exact)
 
     def _route(self, task: Task) -> TaskRouted | None:
         submitted, moment = task.submitted, self._moment()
@@ -135,26 +178,38 @@ class Desk:
             self._unanswerable = {t: m for t, m in self._unanswerable.items() if t in self.state.tasks}
         return max((record.seq for record in self.state.workers.values()), default=0), int(self.now)
 
-    def _holders(self, state: RouterState, model: str, task: Task) -> tuple[str, ...]:
-        """Who may serve it by every hard rule of the policy; whether they are free is the planner's question."""
-        return may_serve(model, self.fleet(self.unix), request_of(task.submitted))
-
-    def _decorate(self, release: TaskReleased, task: Task) -> TaskReleased:
-        """Add what the release expects of its worker, and what it knew."""
-        fleet = self.fleet(self.unix)
-        view = fleet.workers.get(release.expected_worker or "")
-        if view is None:
-            return release
-        request = request_of(task.submitted)
-        ranked = rank_workers(
-            release.model, request, fleet, self.stats, seed=0, now_us=int(self.unix * 1e6), slider=self.slider
+    def _pairs(self, state: RouterState, task: Task) -> tuple[tuple[str, tuple[str, ...]], ...]:
+        """Who may serve it with which model, by every hard rule of the policy; whether they are free is the planner's question.
+        Tasks that ask for the same have the same answer until a machine reports, leaves or comes."""
+        request = narrowed(self.routes, task, state, self.live, self.fleet(self.unix))
+        fleet_seq = (
+            max((r.seq for r in state.workers.values()), default=0),
+            sum(r.left for r in state.workers.values()),
         )
-        found = next((c for c in ranked if c.worker == view.id), None)
+        if self._allowed_at != fleet_seq:
+            self._allowed.clear()
+            self._allowed_at = fleet_seq
+            infos = (info for record in state.workers.values() for info in record.report.models)
+            self._contexts = sorted({info.context for info in infos if info.context is not None})
+        exceeded = bisect_left(self._contexts, request.prompt_tokens / ESTIMATE_ERROR)
+        key = msgspec.structs.replace(
+            request, max_tokens=None, urgency="interactive", slider=None, domain="", prompt_tokens=exceeded,
+            client="", session=None, verdict=None,
+        )  # fmt: skip
+        found = self._allowed.get(key)
+        if found is None:
+            fleet, asked = self.fleet(self.unix), request.wants.model
+            models = fleet.models() if asked is None else (asked,)
+            pairs = ((model, may_serve(model, fleet, request)) for model in models)
+            found = self._allowed[key] = tuple((model, workers) for model, workers in pairs if workers)
+        return found
+
+    def _prefer(self, task: Task, offers: Sequence[Offer]) -> int | None:
+        return preferred(self.routes, task, self.state, offers)
+
+    def _decorate(self, released: TaskReleased, release: Release, task: Task) -> TaskReleased:
+        """Add what the release rests on."""
+        released = with_candidates(released, release, task, self.state, self.stats, int(self.unix * 1e6))
         return msgspec.structs.replace(
-            release,
-            position=self.stats.position,
-            inputs=(worker_input(view),),
-            predicted=found.predicted if found else release.predicted,
-            uncertainty=found.uncertainty if found else None,
-            cost_s=found.cost_s if found else None,
+            released, position=self.stats.position, folded=self.state.position, exact=self.cells.exact
         )

@@ -5,20 +5,28 @@ What must hold instead: model ∧ client ∧ backend, all or nothing; a visible 
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
-from schemas.events import TaskFailed
+from schemas.events import TaskFailed, TaskReleased, WorkerLoad
 from services.router.dispatch.permits import Limit, Limits
 from services.router.dispatch.planner import plan
+from simulation.check import check_log
+from support.builders import build
 from support.dispatching import Dispatch
+from support.eventually import eventually
+from support.stub_server import Pace, StubServer
+from support.told_fleets import Machine, told_fleet
 
 MODELS = ("a", "b", "c")
 
 
 def flooded(limits: Limits, *, clients: int = 1) -> Dispatch:
-    """One machine with room for nine at once, and three tasks for each of its three models."""
+    """One machine with room for nine at once and all its models loaded, and three tasks for each of its three models."""
     desk = Dispatch(limits)
     desk.join("w1", *MODELS, free=9)
+    desk.live.hear_load(build(WorkerLoad, worker="w1", boot="b1", resident=MODELS, credit=None), desk.now)
     for n in range(9):
         desk.submit(f"t{n}", model=MODELS[n % 3], client=f"client-{n % clients}")
     settled(desk)
@@ -91,3 +99,34 @@ def test_a_task_with_a_deadline_gets_a_busy_answer_instead_of_silence() -> None:
     desk.settle()
     (end,) = [event for event in desk.stored.values() if isinstance(event, TaskFailed)]
     assert (end.task, end.failure) == ("late", "busy")
+
+
+LIMITED = "[limits.model]\ndefault = 2\n[limits.backend]\ndefault = 4\n[limits]\nqueue_client = 8\n"
+
+
+async def test_s10_the_backend_bears_what_it_can_and_everybody_else_is_told(tmp_path: Path) -> None:
+    """Three models of two each would be six at once. What waits is seen with its reason; one too many is told "busy"."""
+    server = StubServer(dict.fromkeys(MODELS, Pace(token_s=0.03)))
+    async with told_fleet(tmp_path, {"box": Machine(server, slots=9)}, LIMITED) as proof:
+        tasks = [await proof.submit(model=MODELS[n % 3], max_tokens=50) for n in range(12)]
+
+        async def full() -> bool:
+            return bool((await proof.http.get("/queue")).json()["running"] == 4)
+
+        await eventually(full)
+        shown = (await proof.http.get("/queue")).json()
+        waiting = [task for task in shown["tasks"] if task["state"] == "waiting"]
+        assert [task["position"] for task in waiting] == list(range(1, 9))
+        assert {task["reason"].partition(":")[0] for task in waiting} <= {"model_full", "backend_full"}
+
+        refused = await proof.http.post("/route", json={"prompt": "Me too?", "model": "a"})
+        assert refused.status_code == 429
+        assert int(refused.headers["retry-after"]) > 0
+        assert "8 tasks waiting" in refused.json()["error"]["message"]
+
+        ends = await proof.all_ended(tasks, within_s=30)
+        assert {end["status"]["state"] for end in ends} == {"completed"}
+        assert server.most <= 4
+        log = [e.event for e in await proof.log()]
+        assert check_log(log, Limits(model=Limit(2), backend=Limit(4)))[0] == []
+        assert sum(isinstance(event, TaskReleased) for event in log) == 12

@@ -9,11 +9,20 @@ from schemas import events
 from schemas.events import AnyEvent, Credit, ModelInfo, RunningAttempt, TaskRouted, TaskSubmitted
 from schemas.subjects import group_durable, lane_durable
 from services.router.dispatch import engine
-from services.router.dispatch.actions import Action, DeleteItem, DropConsumer, EnsureConsumer, Publish, PutItem, Tell
+from services.router.dispatch.actions import (
+    Action,
+    DeleteItem,
+    DropConsumer,
+    EnsureConsumer,
+    Publish,
+    PutItem,
+    Tell,
+    Wake,
+)
 from services.router.dispatch.live import Live
 from services.router.dispatch.permits import UNLIMITED, Limits
 from services.router.dispatch.state import RouterState, Task
-from services.router.dispatch.turn import Config, Stamp
+from services.router.dispatch.turn import Absence, Config, Stamp
 from support.builders import build
 
 A = TypeVar("A", bound=Action)
@@ -25,7 +34,7 @@ class Dispatch:
 
     def __init__(self, limits: Limits = UNLIMITED, *, epoch: int = 1, model: str | None = "m") -> None:
         self.state, self.live, self.now = RouterState(), Live(), 0.0
-        self.limits, self.epoch, self.model = limits, epoch, model
+        self.limits, self.epoch, self.model, self.absence = limits, epoch, model, Absence()
         self.ids, self.seqs, self.credits = count(), count(1), count(1)
         self.items: dict[str, int] = {}
         self.stored: dict[str, AnyEvent] = {}
@@ -85,7 +94,10 @@ class Dispatch:
 
     def decide(self) -> list[Action]:
         """What is wanted now; it counts as being on its way until ``do``."""
-        config, stamp = Config(route=self._route, limits=self.limits), Stamp(ROUTER, self.now, self._new_id)
+        config, stamp = (
+            Config(route=self._route, limits=self.limits, absence=self.absence),
+            Stamp(ROUTER, self.now, self._new_id),
+        )
         actions = engine.decide(self.state, self.live, self.now, config, stamp, self.epoch)
         engine.mark_pending(self.live, actions)
         return actions
@@ -112,6 +124,8 @@ class Dispatch:
             case DropConsumer(durable):
                 live.confirmed.pop(durable)
                 live.unheld.pop(durable)
+                live.not_stored(action.key)
+            case Wake():
                 live.not_stored(action.key)
             case Tell():
                 pass

@@ -91,4 +91,16 @@ class DropConsumer:
         return f"consumer:{self.durable}"
 
 
-Action = Publish | PutItem | DeleteItem | Tell | EnsureConsumer | DropConsumer
+@dataclass(frozen=True)
+class Wake:
+    """Wake the machine of ``worker`` as the settings say for its ``name``: somebody's task waits for it."""
+
+    worker: str
+    name: str
+
+    @property
+    def key(self) -> str:
+        return f"wake:{self.worker}"
+
+
+Action = Publish | PutItem | DeleteItem | Tell | EnsureConsumer | DropConsumer | Wake

@@ -12,13 +12,15 @@ from collections.abc import Iterator
 
 import msgspec
 
-from schemas.events import FailureClass, TaskCancelled, TaskDead, TaskFailed, TaskReleased
+from schemas.events import FailureClass, Prediction, TaskCancelled, TaskDead, TaskFailed, TaskReleased
 from schemas.subjects import end_id, release_id, routed_id
+from services.router.dispatch.absent import given_up, wakes
 from services.router.dispatch.actions import Action, Publish, Tell
 from services.router.dispatch.attempts import attempts, zombies
 from services.router.dispatch.consumers import consumers, held_consumers, hellos
 from services.router.dispatch.live import Live, Wait
-from services.router.dispatch.planner import Release, available, plan, queue
+from services.router.dispatch.pauses import resumes
+from services.router.dispatch.planner import Release, available, plan
 from services.router.dispatch.state import RouterState, Task
 from services.router.dispatch.turn import Config, Stamp, Turn
 
@@ -44,6 +46,8 @@ def decide(state: RouterState, live: Live, now: float, config: Config, stamp: St
         *_ends(turn),
         *zombies(turn),
         *hellos(turn, held),
+        *resumes(turn),
+        *wakes(turn),
     ]
     wanted = [action for action in actions if action.key not in live.pending]
     ending = {action.key for action in wanted}
@@ -88,6 +92,8 @@ def _end(turn: Turn, task_id: str, task: Task) -> TaskCancelled | TaskDead | Tas
             **turn.envelope(cause), task=task_id, failure="busy", attempts=len(failures),
             detail=f"nobody was free for it within its deadline of {deadline_s:g} s",
         )  # fmt: skip
+    if (absent := given_up(turn, task)) is not None:
+        return TaskFailed(**turn.envelope(cause), task=task_id, failure="busy", attempts=len(failures), detail=absent)
     if not task.attempts:
         return None
     last = task.attempts[max(task.attempts)]
@@ -112,31 +118,46 @@ def _releases(turn: Turn, ending: set[str]) -> Iterator[Action]:
     state, live, now, config = turn.state, turn.live, turn.now, turn.config
     if any(key.endswith(".rel") for key in live.pending) or not any(available(state, live, now).values()):
         return  # releases on their way hold permits and credits that the fold does not show yet
-    skip = frozenset(
-        task_id
-        for t in queue(state, live)
-        if (task_id := t.submitted.task) in live.cancels
+    skip = frozenset(task_id for task_id, task in state.tasks.items() if _is_ending(turn, task_id, task, ending))
+    planned = plan(state, live, now, config.limits, skip, outlook=config.outlook, explain=False)
+    for task_id, n in planned.bypasses.items():
+        live.waits.setdefault(task_id, Wait()).bypasses += n
+    for task_id, seconds in planned.overtaken_s.items():
+        live.waits.setdefault(task_id, Wait()).overtaken_s += seconds
+    for release in planned.releases:
+        task = state.tasks[release.task]
+        released = config.decorate(_released(turn, release, task), release, task)
+        yield Publish(released, release_id(release.task, release.attempt))
+
+
+def _is_ending(turn: Turn, task_id: str, task: Task, ending: set[str]) -> bool:
+    live = turn.live
+    live.seen.setdefault(task_id, turn.now)
+    if (
+        task_id in live.cancels
         or task_id in live.bodies
         or end_id(task_id) in live.pending
         or end_id(task_id) in ending
-        or len(t.failures) >= MAX_STARTED
-        or (bool(t.attempts) and (t.attempts[max(t.attempts)].failure in FINAL or not t.retryable))
-    )
-    planned = plan(state, live, now, config.limits, skip, holders=config.holders, explain=False)
-    for task_id, n in planned.bypasses.items():
-        live.waits.setdefault(task_id, Wait()).bypasses += n
-    for release in planned.releases:
-        task = state.tasks[release.task]
-        yield Publish(config.decorate(_released(turn, release, task), task), release_id(release.task, release.attempt))
+    ):
+        return True
+    if not task.attempts:
+        return False
+    last = task.attempts[max(task.attempts)]
+    return len(task.failures) >= MAX_STARTED or last.failure in FINAL or not task.retryable
 
 
 def _released(turn: Turn, r: Release, task: Task) -> TaskReleased:
-    wait = turn.live.waits.get(r.task) or Wait()
+    wait, parts = turn.live.waits.get(r.task) or Wait(), r.offer.parts
+    predicted = Prediction(
+        wait_s=parts.wait_s, load_s=parts.load_s, prefill_s=parts.prefill_s, decode_s=parts.decode_s,
+        sharing_s=parts.sharing_s, total_s=parts.total_s,
+    )  # fmt: skip
     return TaskReleased(
         **turn.envelope(task.submitted.id), task=r.task, attempt=r.attempt, model=r.model, reason=r.reason,
         capability=r.capability, lane=r.lane, expected_worker=r.expected, holders=r.holders, permits=r.permits,
         waited_s=max(0.0, turn.stamp.at - task.at_us / 1e6), deadline_s=turn.config.start_deadline_s,
         held_s={code: round(s, 3) for code, s in wait.held_s.items()}, bypasses=wait.bypasses,
+        predicted=predicted, cost_s=r.offer.cost_s, behind=r.behind, inputs=r.inputs, overtaken_s=wait.overtaken_s,
     )  # fmt: skip
 
 

@@ -23,7 +23,8 @@ LEASE_S = 30.0
 
 @dataclass
 class Heard:
-    """One worker's last words and when they came."""
+    """One worker's last words and when they came. ``room`` is the most (bytes, models) that it ever said to have loaded at once:
+    what fits is learned from the backend, which knows it."""
 
     boot: str
     credit: Credit | None = None
@@ -32,6 +33,15 @@ class Heard:
     load: WorkerLoad | None = None
     load_at: float = 0.0
     suspect: bool = False
+    room: tuple[int, int] = (0, 1)
+    roomy: WorkerLoad | None = None
+
+    def learn_room(self, sizes: dict[str, int]) -> None:
+        """From the present load, once."""
+        self.roomy = self.load
+        resident = (self.load.resident if self.load is not None else None) or ()
+        together = sum(sizes.get(model, 0) for model in resident)
+        self.room = max(self.room[0], together), max(self.room[1], len(resident))
 
 
 @dataclass
@@ -45,10 +55,16 @@ class Lease:
 
 @dataclass
 class Wait:
-    """A waiting task's: how long it was held under which reason, and how many later ones went first."""
+    """A waiting task's: how long it was held under which reason, how many later ones a look-ahead put first, and the E[S] of the
+    later arrivals of its class that went first because they are shorter; since when nobody is there for it, and when somebody was
+    woken for it (``absent``)."""
 
     held_s: dict[str, float] = field(default_factory=dict)
     bypasses: int = 0
+    overtaken_s: float = 0.0
+    absent_code: str = ""
+    absent_since: float | None = None
+    woken_at: float | None = None
 
 
 @dataclass
@@ -57,7 +73,8 @@ class Live:
     it was stored at, or None while unknown; the engine does not repeat what is pending. ``drafts``: decisions that are on their
     way to the log, so that a task need not wait for that before its release follows. ``bodies``: tasks whose text is still on
     its way; they are not released. ``boots``: each worker's boot as its last report has it. ``unanswered``: why nobody can
-    answer a task yet. ``unheld``: consumers without holders, and since when."""
+    answer a task yet. ``unheld``: consumers without holders, and since when. ``woken``: who was last told when to wake;
+    ``noted_at``: when ``absent`` last took down who has nobody."""
 
     workers: dict[str, Heard] = field(default_factory=dict)
     boots: dict[str, str] = field(default_factory=dict)
@@ -78,6 +95,8 @@ class Live:
     drafts: dict[str, TaskRouted] = field(default_factory=dict)
     bodies: set[str] = field(default_factory=set)
     unanswered: dict[str, str] = field(default_factory=dict)
+    woken: dict[str, float] = field(default_factory=dict)
+    noted_at: float = 0.0
 
     def hear_credit(self, credit: Credit, now: float) -> None:
         """A worker's absolute word. An older one of the same boot, or one of a former boot, changes nothing."""
@@ -126,6 +145,8 @@ class Live:
         for worker, record in state.workers.items():
             if self.boots.get(worker) != record.report.boot:
                 self._reported(worker, record.report.boot)
+            if (heard := self.workers.get(worker)) is not None and heard.load is not heard.roomy:
+                heard.learn_room({m.name: m.bytes or 0 for m in record.report.models})
         tasks = state.tasks
         for task in [t for t in self.drafts if state.task(t) is not None and _routed(state, t)]:
             del self.drafts[task]

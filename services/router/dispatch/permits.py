@@ -61,6 +61,17 @@ class Counts:
             wanted[kind] = wanted.get(kind, 0) + 1
         return None
 
+    def full(self, permit: str) -> str | None:
+        """Why ``permit`` cannot be had, ``code: words``; None when it can."""
+        if self.lacking((permit,)) is None:
+            return None
+        kind, name = permit.split(":", 1)
+        cap, held = self.limits.kind(permit).of(name), self.held.get(permit, 0)
+        if cap is not None and held >= cap:
+            return f"{kind}_full: {name} has {held} running, which is its limit"
+        total = self.limits.kind(permit).total
+        return f"{kind}_full: all together have {total} running, which is the limit of all"
+
     def take(self, permits: tuple[str, ...]) -> None:
         for permit in permits:
             self.held[permit] = self.held.get(permit, 0) + 1

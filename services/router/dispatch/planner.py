@@ -1,86 +1,55 @@
-"""Which waiting tasks to release now, and to whom: ``plan(state, live, now) -> Plan``.
+"""Which waiting tasks to release now, and to whom: ``plan(state, live, now, limits) -> Plan`` (ROUTING.md B3.5, B3.6).
 
-Answers "what leaves the queue?". This is the simplest correct planner: the queue in order, at most the free credits, each task
-to the free holder whose standing pull has the best priority, or to its lane. Everything else stays in the router's queue with
-a reason that people can read. It takes permits all or nothing; a skipped task keeps its place.
+Answers "what leaves the queue?" by late-binding least expected completion. The queue is walked in order; each placeable task is
+put, in thought, on the pair of model and machine where its cost is least; if that machine has a credit now the task is released,
+else it waits for it, and says so. What is put in thought takes its place on the machine, so a later task may go to a slower free machine
+exactly when that is better than queueing behind. A release takes its permits or none; a skipped task keeps its place.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
-from schemas.events import Choice, WorkerReported
-from schemas.subjects import ANY_LANE, group_durable, lane_durable
-from services.router.dispatch.live import ALIVE_S, GONE_S, Live
+from schemas.statistics import Statistics
+from services.router.dispatch.bids import Bids
+from services.router.dispatch.completion import Machine, worker_input
+from services.router.dispatch.holds import changed_mind, nobody, why_held
+from services.router.dispatch.live import Live, Wait
+from services.router.dispatch.machines import available, machines_of
+from services.router.dispatch.offers import Offer
+from services.router.dispatch.order import OVERTAKEN_MOST_S, behind, in_order, queue, service_of
+from services.router.dispatch.outlook import Outlook
 from services.router.dispatch.permits import Counts, Limits
-from services.router.dispatch.state import RouterState, Task, served
+from services.router.dispatch.releasing import Refused, Release, Releasing
+from services.router.dispatch.state import RouterState, Task
 
-CLASS_OFFSET_S = {"interactive": 0.0, "batch": 120.0, "background": 600.0}
-"""ROUTING.md B3.5: bounded offsets, because strict classes let background tasks wait for ever."""
+__all__ = ["Plan", "Release", "available", "plan", "queue"]
 
-
-@dataclass(frozen=True)
-class Release:
-    """One task that may go now. ``lane`` is ``any`` or a worker's id; ``holders`` are all who may serve it."""
-
-    task: str
-    attempt: int
-    model: str
-    reason: str | None
-    capability: str
-    lane: str
-    expected: str
-    holders: tuple[str, ...]
-    permits: tuple[str, ...]
+WINDOW = 24
+"""Held tasks that a pass places in thought; a window of 1 was 6 to 11 times as slow at load .75, one of 4 13 %."""
+WINDOW_SHOWN = 200
+"""For people, who want to see when each of so many will start."""
+LOOK_AHEAD = 8
+BYPASSES_MOST = 4
+BYPASS_AGE_MOST_S = 60.0
+"""How often, and until which age, a task may be jumped for a model that is warm: counting everyone jumped."""
+RECORDED_MOST = 32
+"""Machines and pairs that a release records: 32 with all their parts are about 25 KiB of the 64 that an event may have."""
+RELEASES_MOST = 64
+"""Of one pass; the next comes when these are in the log, some milliseconds later."""
 
 
 @dataclass(frozen=True)
 class Plan:
-    """``holds``: task -> why it waits, a code and words, for every waiting task that is not released; ``bypasses``: how many
-    of these releases go before it although it is older."""
+    """``holds``: task -> why it waits, ``code: words``, for every waiting task that was looked at and not released; ``starts``:
+    the predicted seconds until it starts, None where nobody knows. ``bypasses``: how often a look-ahead of this pass put others
+    before it; ``overtaken_s``: the E[S] of later arrivals of its class that this pass lets go before it because they are shorter."""
 
     releases: tuple[Release, ...]
     holds: dict[str, str]
+    starts: dict[str, float | None]
     bypasses: dict[str, int]
-
-
-Holders = Callable[[RouterState, str, Task], tuple[str, ...]]
-"""Who may serve a task with a model, heard lately or not, sorted; ``reported_holders`` where no policy says more."""
-
-
-@dataclass
-class _Desk:
-    """What one planning pass works with."""
-
-    state: RouterState
-    live: Live
-    now: float
-    counts: Counts
-    free: dict[str, int]
-    holders: Holders
-
-
-def queue(state: RouterState, live: Live) -> list[Task]:
-    """The waiting tasks in the order they may leave: time of arrival plus the class's offset."""
-    waiting = [task for task in state.tasks.values() if task.terminal is None and task.live is None]
-    return sorted(waiting, key=lambda t: (t.at_us / 1e6 + CLASS_OFFSET_S[t.submitted.urgency], t.seq))
-
-
-def available(state: RouterState, live: Live, now: float) -> dict[str, int]:
-    """Free credits by worker: its own word, less the live attempts meant for it or running on it that the word omits.
-
-    Credits overtake the facts now and then (135 of 4,000), hence the subtraction."""
-    result: dict[str, int] = {}
-    attempts = [(task_id, a) for task_id, task in state.tasks.items() if (a := task.live) is not None]
-    for worker, heard in live.workers.items():
-        credit = heard.credit
-        if credit is None or credit.draining or heard.suspect or now - heard.heard_at > ALIVE_S:
-            continue
-        listed = {(r.task, r.attempt) for r in credit.running}
-        unlisted = sum(1 for t, a in attempts if (a.worker or a.expected) == worker and (t, a.n) not in listed)
-        result[worker] = max(0, credit.free - unlisted)
-    return result
+    overtaken_s: dict[str, float]
 
 
 def plan(
@@ -90,185 +59,202 @@ def plan(
     limits: Limits,
     skip: frozenset[str] = frozenset(),
     *,
-    holders: Holders | None = None,
+    outlook: Outlook | None = None,
     explain: bool = True,
+    window: int = WINDOW,
 ) -> Plan:
-    """Releases in order. ``skip`` are tasks with a decision on its way; they are neither released nor given a reason.
-
-    Without ``explain`` the walk ends with the last free credit, and later tasks get no reason."""
-    counts, free = Counts(limits, state.held), available(state, live, now)
-    desk = _Desk(state, live, now, counts, free, holders or reported_holders)
-    releases: list[Release] = []
-    holds: dict[str, str] = {}
-    before: dict[str, int] = {}
-    for task in queue(state, live):
-        task_id = task.submitted.task
-        if not explain and not any(desk.free.values()):
-            break
-        if task_id in skip:
-            continue
-        result = _place(task, desk)
-        if isinstance(result, Release):
-            desk.free[result.expected] -= 1
-            desk.counts.take(result.permits)
-            releases.append(result)
-        else:
-            holds[task_id], before[task_id] = result, len(releases)
-    return Plan(tuple(releases), holds, {t: len(releases) - n for t, n in before.items() if n < len(releases)})
+    """``skip`` are tasks with a fact on its way; they are neither released nor given a reason. Without ``explain`` the pass ends
+    with its window, and tasks behind it get no reason."""
+    outlook = outlook or Outlook(Statistics())
+    walk = Pass(state, live, now, Counts(limits, state.held), outlook, machines_of(state, live, now, outlook))
+    waiting = [task for task in queue(state, live, outlook.order_k) if task.submitted.task not in skip]
+    return walk.run(waiting, window, explain)
 
 
-def _place(task: Task, desk: _Desk) -> Release | str:
-    submitted = task.submitted
-    if _choice(task, desk) is None:
-        why = desk.live.unanswered.get(submitted.task)
-        return f"no_model: {why}" if why is not None else "routing: the model is being chosen"
-    retry_at = desk.live.retry_at.get((submitted.task, task.next_attempt))
-    if retry_at is not None and retry_at > desk.now:
-        return f"backoff: tries again in {retry_at - desk.now:.0f} s"
-    model, reason, holders = _model(task, desk)
-    if not holders:
-        return f"no_worker: nobody who holds {model} is there"
-    ready = [
-        w for w in holders if _heard(desk, w) and desk.free.get(w, 0) > 0 and _priority(desk, w, model) is not None
-    ]
-    if not ready and all(desk.now - _heard_at(desk, w) > ALIVE_S for w in holders):
-        return f"silent: nothing was heard lately of the {len(holders)} machines with {model}"
-    if not ready:
-        return f"busy: all {len(holders)} machines with {model} are busy"
-    ready.sort(key=lambda w: (_priority(desk, w, model), -desk.free[w], w))
-    results = [_release(task, desk, model, reason, holders, ready[0])]
-    for expected in ready[1:]:
-        if isinstance(results[-1], Release):
-            break
-        results.append(_release(task, desk, model, reason, holders, expected))
-    return results[-1] if isinstance(results[-1], Release) else results[0]
+@dataclass
+class Pass:
+    """One walk over the queue."""
 
+    state: RouterState
+    live: Live
+    now: float
+    counts: Counts
+    outlook: Outlook
+    machines: dict[str, Machine]
+    releases: list[Release] = field(default_factory=list)
+    holds: dict[str, str] = field(default_factory=dict)
+    starts: dict[str, float | None] = field(default_factory=dict)
+    bypasses: dict[str, int] = field(default_factory=dict)
+    overtaken_s: dict[str, float] = field(default_factory=dict)
+    gone: set[str] = field(default_factory=set)
 
-def _release(
-    task: Task, desk: _Desk, model: str, reason: str | None, holders: tuple[str, ...], expected: str
-) -> Release | str:
-    submitted = task.submitted
-    capability = _capability(_report(desk, expected), model)
-    alike = tuple(w for w in holders if _capability(_report(desk, w), model) == capability)
-    everyone = _all_holders(desk, model, capability)
-    durable = group_durable(capability, model)
-    shared = _permits(desk, model, submitted.client, alike)
-    to_group = (
-        submitted.wants.worker is None
-        and not _was_refused(task)
-        and set(everyone) <= set(alike)
-        and all(_heard(desk, w) for w in everyone)
-        and durable in _armed(desk, expected)
-        and desk.counts.lacking(shared) is None
-    )
-    if to_group:
-        lane, permits = ANY_LANE, shared
-    else:
-        if lane_durable(expected) not in _armed(desk, expected):
-            return f"busy: the lane of {expected} is not armed"
-        lane, alike, permits = expected, (expected,), _permits(desk, model, submitted.client, (expected,))
-        lacking = desk.counts.lacking(permits)
-        if lacking is not None:
-            kind, name = lacking.split(":", 1)
-            return f"{kind}_full: {name} has {desk.counts.held.get(lacking, 0)} running, which is its limit"
-    return Release(submitted.task, task.next_attempt, model, reason, capability, lane, expected, alike, permits)
+    def __post_init__(self) -> None:
+        self.bids = Bids(self.state, self.live, self.machines, self.outlook)
+        self.releasing = Releasing(self.state, self.live, self.now, self.counts, self.machines)
 
+    def run(self, waiting: list[Task], window: int, explain: bool) -> Plan:
+        index, placed = 0, 0
+        counts = behind(waiting)
+        while index < len(waiting) and placed < window and len(self.releases) < RELEASES_MOST:
+            task = waiting[index]
+            task_id = task.submitted.task
+            if task_id in self.gone:
+                index += 1
+                continue
+            offer = self._bid(task, counts[index])
+            if offer is None:
+                index += 1
+                continue
+            result = self._try(task, offer, counts[index])
+            if isinstance(result, Release):
+                jumper = self._warm_instead(waiting, index, result, counts)
+                if jumper is not None:
+                    self._take(*jumper)
+                    continue  # the head again, with the machine as it is now
+                self._take(task, result, counts[index])
+                if self._overtaken(waiting, index, task):
+                    waiting = [*waiting[: index + 1], *self._resorted(waiting[index + 1 :])]
+                    counts = behind(waiting)
+            else:
+                placed += 1
+                self.holds[task_id] = result
+                self.starts[task_id] = offer.wait_s
+                self._place(task, offer)
+            index += 1
+        if explain:
+            self._rest(waiting[index:], index)
+        return Plan(tuple(self.releases), self.holds, self.starts, self.bypasses, self.overtaken_s)
 
-def _was_refused(task: Task) -> bool:
-    """Somebody pulls from the group who must not have it (his report is late or lost): a lane reaches who may."""
-    return bool(task.attempts) and task.attempts[max(task.attempts)].failure == "refused"
+    def _bid(self, task: Task, behind_it: int) -> Offer | None:
+        """Its best offer; None, with the reason noted, where it cannot be placed at all and so does not count for the window."""
+        reason = self.bids.not_yet(task, self.now) or self._full_for(task)
+        if reason is None:
+            offer = self.bids.best(task, behind_it, self.counts)
+            if offer is not None:
+                return offer
+            reason = self.bids.full(task, self.counts) or nobody(task, self.state, self.live, self.now, self.outlook)
+        self.holds[task.submitted.task] = reason
+        self.starts[task.submitted.task] = None
+        return None
 
+    def _full_for(self, task: Task) -> str | None:
+        return self.counts.full(f"client:{task.submitted.client}")
 
-def _permits(desk: _Desk, model: str, client: str, holders: tuple[str, ...]) -> tuple[str, ...]:
-    """Of the model, the client and each holder's backend. A backend that somebody else limits takes no shared permit."""
-    own = [w for w in holders if _report(desk, w).local]
-    names = [f"model:{model}"] if own else []
-    return tuple(dict.fromkeys((*names, f"client:{client}", *(desk.state.backend_permit(w) for w in own))))
+    def _try(self, task: Task, offer: Offer, behind_it: int) -> Release | str:
+        """Its release, if the machine that it wants has a credit; else why it waits."""
+        refused: Refused | None = None
+        without: frozenset[str] = frozenset()
+        found: Offer | None = offer
+        while found is not None and found.free:
+            result = self.releasing.release(task, found, behind_it, self.bids.may_serve(task, found.model))
+            if isinstance(result, Release):
+                return result
+            refused = refused or result
+            without |= {found.worker}
+            found = self.bids.best(task, behind_it, self.counts, without)
+        if refused is not None:
+            return refused.reason
+        return why_held(offer, self.machines[offer.worker].name, self.bids.somebody_free(task, self.counts))
 
+    def _warm_instead(
+        self, waiting: list[Task], index: int, head: Release, counts: list[int]
+    ) -> tuple[Task, Release, int] | None:
+        """Before a machine swaps models: one of the next tasks that finds its model warm there, and wants that machine itself."""
+        if not head.offer.load_s:
+            return None
+        jumped: list[Task] = []
+        looked = 0
+        for at in range(index, len(waiting)):
+            task = waiting[at]
+            if task.submitted.task in self.gone:
+                continue
+            if at > index:
+                looked += 1
+                if looked > LOOK_AHEAD:
+                    return None
+                offer = self._peek(task, counts[at])
+                if offer is not None and offer.worker == head.expected and offer.free and not offer.load_s:
+                    may_serve = self.bids.may_serve(task, offer.model)
+                    release = self.releasing.release(task, offer, counts[at], may_serve)
+                    if isinstance(release, Release):
+                        for passed in jumped:
+                            name = passed.submitted.task
+                            self.bypasses[name] = self.bypasses.get(name, 0) + 1
+                        return task, release, counts[at]
+            if not self._may_be_jumped(task):
+                return None
+            jumped.append(task)
+        return None
 
-def _model(task: Task, desk: _Desk) -> tuple[str, str | None, tuple[str, ...]]:
-    """(model, why it is another one, who may serve it). Where everybody who holds the chosen one left or is long silent and the
-    client left it open: the next candidate that somebody holds, else any model that may serve."""
-    choice = _choice(task, desk)
-    assert choice is not None
-    chosen = choice.model
-    holders = desk.holders(desk.state, chosen, task)
-    if task.submitted.wants.model is not None or any(_there(desk, worker) for worker in holders):
-        return chosen, None, holders
-    draft = desk.live.drafts.get(task.submitted.task)
-    candidates = task.models or (tuple(c.model for c in draft.candidates) if draft is not None else ())
-    held = sorted({m.name for r in desk.state.workers.values() if not r.left for m in r.report.models})
-    for model in dict.fromkeys((*candidates, *held)):
-        others = desk.holders(desk.state, model, task)
-        if any(_there(desk, worker) for worker in others):
-            lost = "was heard lately" if holders else "is there any more"
-            return model, f"nobody who holds {chosen} {lost}", others
-    return chosen, None, holders
+    def _peek(self, task: Task, behind_it: int) -> Offer | None:
+        if self.bids.not_yet(task, self.now) is not None or self._full_for(task) is not None:
+            return None
+        return self.bids.best(task, behind_it, self.counts)
 
+    def _may_be_jumped(self, task: Task) -> bool:
+        name = task.submitted.task
+        before = self.live.waits.get(name) or Wait()
+        young = self.now - self.live.seen.get(name, self.now) < BYPASS_AGE_MOST_S
+        return young and before.bypasses + self.bypasses.get(name, 0) < BYPASSES_MOST
 
-def _choice(task: Task, desk: _Desk) -> Choice | None:
-    """The decision in the log, else the one on its way there."""
-    draft = desk.live.drafts.get(task.submitted.task)
-    return task.choice if task.routed_seq is not None or draft is None else draft.choice
+    def _take(self, task: Task, release: Release, behind_it: int) -> None:
+        release = self._told(task, release, behind_it)
+        self.machines[release.expected].free -= 1
+        self.counts.take(release.permits)
+        self.releases.append(release)
+        self.gone.add(task.submitted.task)
+        self._place(task, release.offer)
 
+    def _told(self, task: Task, release: Release, behind_it: int) -> Release:
+        """With what the machines looked like; and, where it is not the first idea, with all pairs and why."""
+        offers = self.bids.all(task, behind_it, self.counts)
+        inputs = tuple(worker_input(self.machines[w]) for w in sorted({o.worker for o in offers})[:RECORDED_MOST])
+        first = task.choice or (draft.choice if (draft := self.live.drafts.get(release.task)) is not None else None)
+        names = {worker: machine.name for worker, machine in self.machines.items()}
+        reason = changed_mind(release.offer, first, offers, names)
+        return replace(release, inputs=inputs, reason=reason, offers=tuple(offers[:RECORDED_MOST]) if reason else ())
 
-def reported_holders(state: RouterState, model: str, task: Task) -> tuple[str, ...]:
-    """By the reports alone: who holds the model, supports what it needs, has the context, and is the worker asked for."""
-    wants = task.submitted.wants
-    result = []
-    for worker in sorted(state.workers):
-        record = state.workers[worker]
-        info = next((m for m in served(record.report) if m.name == model), None)
-        if record.left or info is None or (wants.worker is not None and wants.worker != worker):
-            continue
-        if wants.context is not None and info.context is not None and info.context < wants.context:
-            continue
-        result.append(worker)
-    return tuple(result)
+    def _place(self, task: Task, offer: Offer) -> None:
+        machine, info = self.machines[offer.worker], self.bids.infos[offer.worker]
+        speed = self.bids.speed(offer.model, task.submitted.domain.label, offer.worker)
+        machine.place(offer.model, offer.parts, speed.slowdown, {name: m.bytes for name, m in info.items()})
 
+    def _overtaken(self, waiting: list[Task], index: int, task: Task) -> bool:
+        """Note whom this release passes for being shorter; whether somebody's budget is used up by it."""
+        mine, rank, seq = service_of(task, self.live), task.submitted.urgency, task.seq
+        used_up = False
+        for at in range(index + 1, len(waiting)):
+            later = waiting[at]
+            if later.seq < seq and later.submitted.urgency == rank and later.submitted.task not in self.gone:
+                name = later.submitted.task
+                before = self.live.waits.get(name) or Wait()
+                total = self.overtaken_s.get(name, 0.0) + mine
+                self.overtaken_s[name] = total
+                used_up |= before.overtaken_s + total >= OVERTAKEN_MOST_S
+        return used_up
 
-def _all_holders(desk: _Desk, model: str, capability: str) -> tuple[str, ...]:
-    """Everybody whose pull may stand in the group: heard within its expiry, or not yet, so soon after our start."""
-    return tuple(
-        worker
-        for worker, record in sorted(desk.state.workers.items())
-        if not record.left
-        and any(m.name == model and m.capability == capability for m in served(record.report))
-        and desk.now - _heard_at(desk, worker) <= ALIVE_S
-    )
+    def _resorted(self, rest: list[Task]) -> list[Task]:
+        """By the keys as they are with what this pass has let pass."""
+        spent = {name for name, s in self.overtaken_s.items() if self._spent(name, s)}
+        return in_order(rest, self.live, self.outlook.order_k, spent)
 
+    def _spent(self, name: str, more_s: float) -> bool:
+        return (self.live.waits.get(name) or Wait()).overtaken_s + more_s >= OVERTAKEN_MOST_S
 
-def _heard_at(desk: _Desk, worker: str) -> float:
-    """Heard time starts at 0 with the router, and so does everybody's silence."""
-    heard = desk.live.workers.get(worker)
-    return heard.heard_at if heard is not None else 0.0
-
-
-def _there(desk: _Desk, worker: str) -> bool:
-    """Worth waiting for: it may only be busy, or asleep for a moment."""
-    return desk.now - _heard_at(desk, worker) <= GONE_S
-
-
-def _heard(desk: _Desk, worker: str) -> bool:
-    heard = desk.live.workers.get(worker)
-    return heard is not None and not heard.suspect and desk.now - heard.heard_at <= ALIVE_S
-
-
-def _armed(desk: _Desk, worker: str) -> dict[str, int]:
-    heard = desk.live.workers.get(worker)
-    return heard.credit.armed if heard is not None and heard.credit is not None else {}
-
-
-def _priority(desk: _Desk, worker: str, model: str) -> int | None:
-    """The standing pull's priority for the model's group, else its lane's; None when neither stands."""
-    armed = _armed(desk, worker)
-    group = group_durable(_capability(_report(desk, worker), model), model)
-    return armed.get(group, armed.get(lane_durable(worker)))
-
-
-def _report(desk: _Desk, worker: str) -> WorkerReported:
-    return desk.state.workers[worker].report
-
-
-def _capability(report: WorkerReported, model: str) -> str:
-    return next((m.capability for m in report.models if m.name == model), "cpu_inference")
+    def _rest(self, rest: list[Task], index: int) -> None:
+        """Behind the window: what holds each, and when its turn may come if the fleet goes on as it goes."""
+        slots = sum(machine.slots for machine in self.machines.values() if machine.heard) or 1
+        start = max([s for s in self.starts.values() if s is not None], default=0.0)
+        for task in rest:
+            name = task.submitted.task
+            if name in self.gone:
+                continue
+            reason = self.bids.not_yet(task, self.now) or self._full_for(task) or self.bids.full(task, self.counts)
+            if reason is None and not self.bids.anybody(task):
+                reason = nobody(task, self.state, self.live, self.now, self.outlook)
+            if reason is None:
+                start += service_of(task, self.live) / slots
+            self.starts[name] = None if reason else start
+            self.holds[name] = (
+                reason or f"busy: behind the first {index} tasks, every machine that could answer is busy"
+            )

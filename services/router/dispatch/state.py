@@ -37,6 +37,7 @@ from schemas.events import (
     WorkerReported,
     WorkerResumed,
 )
+from services.router.dispatch.draws import Draws, Served, count, serve
 from services.router.dispatch.worker_record import WorkerRecord
 
 EARLY = 100
@@ -48,7 +49,8 @@ Key = tuple[str, int]
 
 
 class Attempt(msgspec.Struct, kw_only=True):
-    """One try of a task. It is live, and holds its permits, from its release to its stored end."""
+    """One try of a task. It is live, and holds its permits, from its release to its stored end. ``service_s`` is what was
+    predicted of ``expected``, without the wait."""
 
     n: int
     epoch: int
@@ -61,6 +63,7 @@ class Attempt(msgspec.Struct, kw_only=True):
     released_seq: int
     released_us: int
     start_deadline_s: float = 2.0
+    service_s: float | None = None
     worker: str | None = None
     boot: str | None = None
     started_us: int | None = None
@@ -76,15 +79,17 @@ class Attempt(msgspec.Struct, kw_only=True):
 
 
 class Task(msgspec.Struct, kw_only=True):
-    """One task with its attempts. ``models`` are the models of its candidates in the order of the decision; ``seqs`` are the
-    sequences of all facts that name it, so that they can be read again."""
+    """One task with its attempts. ``service_s`` is the decision's E[S], ``models`` the models of its candidates in their order,
+    ``target`` what a route drew for it; ``seqs`` are the sequences of all facts that name it, so that they can be read again."""
 
     submitted: TaskSubmitted
     seq: int
     at_us: int
     routed_seq: int | None = None
     choice: Choice | None = None
+    service_s: float | None = None
     models: tuple[str, ...] = ()
+    target: str | None = None
     attempts: dict[int, Attempt] = {}
     burned: int = 0
     retryable: bool = True
@@ -123,6 +128,8 @@ class RouterState(msgspec.Struct, kw_only=True):
     second_ends: int = 0
     recent: dict[str, Task] = {}
     early: dict[str, tuple[int, TaskRouted]] = {}
+    draws: dict[str, Draws] = {}
+    sessions: dict[str, Served] = {}
 
     def apply(self, event: AnyEvent, seq: int, at_us: int) -> None:
         """Fold one event in. Events at or below ``position`` were folded before and change nothing."""
@@ -137,6 +144,7 @@ class RouterState(msgspec.Struct, kw_only=True):
                         self.tasks[event.task].seqs.append(early[0])
                         self._routed(early[1], early[0])
             case TaskRouted():
+                count(self.draws, event)
                 self._routed(event, seq)
             case TaskReleased():
                 self._released(event, seq, at_us)
@@ -145,6 +153,7 @@ class RouterState(msgspec.Struct, kw_only=True):
             case AttemptFailed():
                 self._attempt_failed(event)
             case TaskCompleted():
+                serve(self.sessions, event)
                 self._end_attempt(event.task, event.attempt, None)
                 self._terminal(event, seq)
             case TaskFailed() | TaskCancelled() | TaskDead():
@@ -191,6 +200,7 @@ class RouterState(msgspec.Struct, kw_only=True):
         if task is None or task.terminal is not None:
             return
         task.routed_seq, task.choice = seq, event.choice
+        task.service_s, task.target = event.service_s, event.target
         task.models = tuple(dict.fromkeys(c.model for c in event.candidates))
 
     def _released(self, event: TaskReleased, seq: int, at_us: int) -> None:
@@ -214,6 +224,9 @@ class RouterState(msgspec.Struct, kw_only=True):
             released_seq=seq,
             released_us=at_us,
             start_deadline_s=event.deadline_s,
+            service_s=None
+            if (predicted := event.predicted).total_s is None
+            else predicted.total_s - (predicted.wait_s or 0.0),
         )
         self._hold(event.permits, +1)
 

@@ -8,14 +8,15 @@ from typing import Any
 
 from schemas.events import TaskReleased, TaskRouted
 from services.router.dispatch.live import LEASE_S, Live
+from services.router.dispatch.outlook import Outlook
 from services.router.dispatch.permits import UNLIMITED, Limits
-from services.router.dispatch.planner import Holders
+from services.router.dispatch.releasing import Release
 from services.router.dispatch.state import RouterState, Task
 
 REPEAT_S = 1.0
 """How often a cancel or hello is repeated while a credit shows that it is needed."""
 
-Decorate = Callable[[TaskReleased, Task], TaskReleased]
+Decorate = Callable[[TaskReleased, Release, Task], TaskReleased]
 Route = Callable[[Task], TaskRouted | None]
 
 
@@ -29,15 +30,26 @@ class Stamp:
 
 
 @dataclass(frozen=True)
+class Absence:
+    """How long an interactive task waits where nobody is there for it (None: for ever), how long after a machine was told to
+    wake, and the names of those that can be."""
+
+    wait_s: float | None = None
+    wake_wait_s: float = 180.0
+    wakeable: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True)
 class Config:
     """``route`` makes a task's decision, None while it cannot; ``decorate`` adds predictions to a release."""
 
     route: Route
-    decorate: Decorate = lambda release, task: release
+    decorate: Decorate = lambda released, release, task: released
     limits: Limits = UNLIMITED
-    holders: Holders | None = None
+    outlook: Outlook | None = None
     lease_s: float = LEASE_S
     start_deadline_s: float = 2.0
+    absence: Absence = Absence()
 
 
 @dataclass(frozen=True)

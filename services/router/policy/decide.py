@@ -44,6 +44,7 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
     choice: Choice | None = None
     seed: int = 0
     target: str | None = None
+    service_s: float | None = None
 
     def routed(self, task: str, *, id: str, at: float, by: str, epoch: int, cause: str | None = None) -> TaskRouted:
         return TaskRouted(id=id, at=at, by=by, cause=cause, task=task, epoch=epoch, **msgspec.structs.asdict(self))
@@ -83,14 +84,20 @@ def decide(
     return Decision(
         policy=policy,
         position=stats.position,
-        inputs=tuple(worker_input(fleet.workers[name]) for name in _told(recorded, removed)),
+        inputs=tuple(_input(fleet.workers[name], routing) for name in _told(recorded, removed)),
         candidates=recorded,
         omitted=len(ordered) - len(recorded),
         removed=_removals(request, fleet, removed),
         choice=choice,
         seed=seed,
         target=settled.drawn.name if settled.drawn is not None else None,
+        service_s=min(map(_service_s, ordered), default=None),
     )
+
+
+def _service_s(candidate: Candidate) -> float:
+    """What it takes there once it runs, the model loaded: the queue's order rests on the least of them."""
+    return (candidate.predicted.prefill_s or 0.0) + (candidate.predicted.decode_s or 0.0)
 
 
 def rank_workers(
@@ -117,6 +124,11 @@ def _told(recorded: Sequence[Candidate], removed: Sequence[tuple[Pair, str]]) ->
     chosen = sorted({candidate.worker for candidate in recorded})
     others = sorted({pair.worker.id for pair, _ in removed} - set(chosen))
     return sorted(chosen + others[: max(0, RECORDED_INPUTS - len(chosen))])
+
+
+def _input(worker: WorkerView, routing: Routing | None) -> WorkerInput:
+    given = worker_input(worker)
+    return given if routing is None else msgspec.structs.replace(given, in_flight=routing.in_flight.get(worker.id, 0))
 
 
 def worker_input(worker: WorkerView) -> WorkerInput:

@@ -20,7 +20,7 @@ from services.router.policy.routes import AUTO, Target
 
 EMBEDDING = "embedding"
 # The prompt's size is an estimate from characters, but none is wrong by more than a factor of two.
-_ESTIMATE_ERROR = 2
+ESTIMATE_ERROR = 2
 
 
 class Pair(msgspec.Struct, frozen=True):
@@ -99,7 +99,7 @@ def has_the_context(pair: Pair, request: RouteRequest) -> str | None:
     asked = request.wants.context
     if asked is not None and asked > context:
         return f"context: {asked} tokens were asked for, has {context}"
-    if request.prompt_tokens > _ESTIMATE_ERROR * context:
+    if request.prompt_tokens > ESTIMATE_ERROR * context:
         return f"context: the prompt has about {request.prompt_tokens} tokens, has {context}"
     return None
 

@@ -60,7 +60,7 @@ def test_how_long_a_task_was_held_under_which_reason_is_known() -> None:
     seconds = Seconds()
     seconds.tell(build(events.WorkerReported), build(events.TaskSubmitted), build(events.TaskRouted, epoch=1))
     seconds.beat(3)
-    assert seconds.desk.live.waits[TASK].held_s == {"busy": 3.0}
+    assert seconds.desk.live.waits[TASK].held_s == {"silent": 3.0}
     seconds.tell(build(events.TaskCancelled))
     seconds.desk.decide(2_000.0)
     assert seconds.desk.live.waits == {}

@@ -1,0 +1,194 @@
+"""Where would a task go at this point of a pass? Every pair that may serve it, priced on the machines as they are by now.
+
+Answers "which pair costs least?" and "could anybody take it now?". A machine whose load is unknown comes after every known one
+and never empties the choice; one that already failed this task comes after those that did not.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from typing import NamedTuple
+
+from schemas.events import Credit, ModelInfo
+from schemas.prediction import TYPICAL_PROMPT_TOKENS
+from schemas.subjects import group_durable, lane_durable
+from services.router.dispatch.completion import Machine, Parts, Speed, parts_of, service_s
+from services.router.dispatch.live import Live
+from services.router.dispatch.offers import Offer
+from services.router.dispatch.outlook import Outlook
+from services.router.dispatch.permits import Counts
+from services.router.dispatch.state import RouterState, Task
+
+_Pairs = tuple[tuple[str, tuple[str, ...]], ...]
+UNARMED = 10
+"""Behind every pull priority (0 to 9): no pull of the machine stands for the model."""
+
+
+class Row(NamedTuple):
+    """One machine that may be released to, for one model and domain. ``priority`` is its pull's."""
+
+    machine: Machine
+    speed: Speed
+    priority: int
+
+
+class Bids:
+    def __init__(self, state: RouterState, live: Live, machines: dict[str, Machine], outlook: Outlook) -> None:
+        self.state, self.live, self.machines, self.outlook = state, live, machines, outlook
+        self.infos: dict[str, dict[str, ModelInfo]] = {
+            worker: {info.name: info for info in state.workers[worker].report.models} for worker in machines
+        }
+        self._rows: dict[tuple[str, str, tuple[str, ...]], list[Row]] = {}
+        self._taken: dict[tuple[str, str, tuple[str, ...]], float] = {}
+        self._pairs: dict[str, _Pairs] = {}
+
+    def pairs(self, task: Task) -> _Pairs:
+        name = task.submitted.task
+        found = self._pairs.get(name)
+        if found is None:
+            found = self._pairs[name] = self.outlook.pairs(self.state, task)
+        return found
+
+    def may_serve(self, task: Task, model: str) -> tuple[str, ...]:
+        return next((workers for name, workers in self.pairs(task) if name == model), ())
+
+    def speed(self, model: str, domain: str, worker: str) -> Speed:
+        return self.outlook.speed(model, domain, worker, self.infos[worker].get(model))
+
+    def not_yet(self, task: Task, now: float) -> str | None:
+        """Why it cannot leave whoever is free: it is not decided on yet, or its backend gets a pause."""
+        name = task.submitted.task
+        if task.routed_seq is None and name not in self.live.drafts:
+            why = self.live.unanswered.get(name)
+            return f"no_model: {why}" if why is not None else "routing: the model is being chosen"
+        retry_at = self.live.retry_at.get((name, task.next_attempt))
+        if retry_at is not None and retry_at > now:
+            return f"backoff: tries again in {retry_at - now:.0f} s"
+        return None
+
+    def best(self, task: Task, behind: int, counts: Counts, without: frozenset[str] = frozenset()) -> Offer | None:
+        """The pair of least cost, or the one that the route's policies prefer; None where nobody there may serve it."""
+        tried = _failed_on(task)
+        if tried:
+            return self._choose(task, behind, counts, without | tried) or self._choose(task, behind, counts, without)
+        return self._choose(task, behind, counts, without)
+
+    def _choose(self, task: Task, behind: int, counts: Counts, without: frozenset[str]) -> Offer | None:
+        if self.outlook.prefer is not None and task.submitted.wants.route is not None:
+            offers = self.all(task, behind, counts, without)
+            index = self.outlook.prefer(task, offers) if offers else None
+            if index is not None:
+                return offers[index]
+        submitted = task.submitted
+        domain, prompt, most = submitted.domain.label, submitted.sizes.prompt_tokens, submitted.options.max_tokens
+        worth = 100.0 * self.outlook.slider_of(task)
+        pairs = self.pairs(task)
+        best: Offer | None = None
+        rank: tuple[bool, float, int, int] | None = None
+        for model, workers in pairs:
+            if counts.full(f"model:{model}") is not None:
+                continue
+            others_s = behind * self._taken_s(model, domain, workers) if behind and len(pairs) > 1 else 0.0
+            for machine, speed, priority in self._rows_of(model, domain, workers):
+                if machine.worker in without:
+                    continue
+                parts = parts_of(speed, machine, model, prompt, most)
+                cost_s = sum(parts) + others_s - worth * speed.quality
+                if rank is not None and (not machine.fresh, cost_s) > rank[:2]:
+                    continue
+                mine = (not machine.fresh, cost_s, priority, -machine.free)
+                if rank is None or mine < rank or (mine == rank and best is not None and _tie(task, machine, best)):
+                    rank, best = mine, _offer(model, machine, speed, priority, parts, others_s, cost_s)
+        return best
+
+    def all(self, task: Task, behind: int, counts: Counts, without: frozenset[str] = frozenset()) -> list[Offer]:
+        """Every pair that could serve it, in the order of models and workers."""
+        submitted = task.submitted
+        domain, prompt, most = submitted.domain.label, submitted.sizes.prompt_tokens, submitted.options.max_tokens
+        worth = 100.0 * self.outlook.slider_of(task)
+        pairs, found = self.pairs(task), []
+        for model, workers in pairs:
+            if counts.full(f"model:{model}") is not None:
+                continue
+            others_s = behind * self._taken_s(model, domain, workers) if behind and len(pairs) > 1 else 0.0
+            for machine, speed, priority in self._rows_of(model, domain, workers):
+                if machine.worker not in without:
+                    parts = parts_of(speed, machine, model, prompt, most)
+                    cost_s = sum(parts) + others_s - worth * speed.quality
+                    found.append(_offer(model, machine, speed, priority, parts, others_s, cost_s))
+        return found
+
+    def full(self, task: Task, counts: Counts) -> str | None:
+        """Why no model that may serve it has a permit left; None where one has, or there is none."""
+        reasons = [counts.full(f"model:{model}") for model, _ in self.pairs(task)]
+        return reasons[0] if reasons and None not in reasons else None
+
+    def somebody_free(self, task: Task, counts: Counts) -> bool:
+        domain = task.submitted.domain.label
+        return any(
+            row.machine.free > 0 and row.priority < UNARMED
+            for model, workers in self.pairs(task)
+            if counts.full(f"model:{model}") is None
+            for row in self._rows_of(model, domain, workers)
+        )
+
+    def anybody(self, task: Task) -> bool:
+        domain = task.submitted.domain.label
+        return any(self._rows_of(model, domain, workers) for model, workers in self.pairs(task))
+
+    def _rows_of(self, model: str, domain: str, workers: tuple[str, ...]) -> list[Row]:
+        key = (model, domain, workers)
+        rows = self._rows.get(key)
+        if rows is None:
+            there = [machine for w in workers if (machine := self.machines.get(w)) is not None and machine.heard]
+            rows = self._rows[key] = [
+                Row(machine, self.speed(model, domain, machine.worker), self._priority(machine.worker, model))
+                for machine in there
+            ]
+        return rows
+
+    def _taken_s(self, model: str, domain: str, workers: tuple[str, ...]) -> float:
+        """W(m): the fleet-seconds that one task of this model takes from everybody behind."""
+        key = (model, domain, workers)
+        taken = self._taken.get(key)
+        if taken is None:
+            rates = [1.0 / service_s(r.speed, r.machine, TYPICAL_PROMPT_TOKENS) for r in self._rows_of(*key)]
+            taken = self._taken[key] = 1.0 / sum(rates) if rates else 0.0
+        return taken
+
+    def _priority(self, worker: str, model: str) -> int:
+        """The standing pull's for the model's group, else its lane's."""
+        heard = self.live.workers.get(worker)
+        if heard is None or heard.credit is None:
+            return UNARMED
+        return pull_of(heard.credit, worker, self.infos[worker].get(model))
+
+
+def pull_of(credit: Credit, worker: str, info: ModelInfo | None) -> int:
+    capability = info.capability if info is not None else "cpu_inference"
+    group = group_durable(capability, info.name) if info is not None else ""
+    return credit.armed.get(group, credit.armed.get(lane_durable(worker), UNARMED))
+
+
+def _offer(
+    model: str, machine: Machine, speed: Speed, priority: int, parts: Parts, others_s: float, cost_s: float
+) -> Offer:
+    free = machine.free > 0 and priority < UNARMED
+    return Offer(
+        model, machine.worker, parts, others_s, speed.quality, cost_s, free, machine.fresh, len(machine.ends),
+        machine.slots, priority,
+    )  # fmt: skip
+
+
+def _failed_on(task: Task) -> frozenset[str]:
+    """Where an attempt of it started and failed: another machine may do better."""
+    return frozenset(a.worker for a in task.attempts.values() if a.worker is not None and a.failure is not None)
+
+
+def _tie(task: Task, machine: Machine, best: Offer) -> bool:
+    """Whether this machine goes before an equal one: by a lot that any reader of the log can draw again."""
+    return _lot(task, machine.worker) < _lot(task, best.worker)
+
+
+def _lot(task: Task, worker: str) -> bytes:
+    return hashlib.blake2b(f"{task.submitted.task}\n{worker}".encode(), digest_size=8).digest()

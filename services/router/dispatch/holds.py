@@ -1,0 +1,79 @@
+"""Why does a task wait? A code and words, for every case (PROTOCOL.md: a held task always has a reason).
+
+Answers that for people; nothing is decided here. Codes: waiting_for_faster, busy, model_full, client_full, backend_full,
+no_worker, no_capability, silent, backoff, routing, no_model.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from schemas.events import Choice
+from services.router.dispatch.live import GONE_S, Live
+from services.router.dispatch.offers import Offer
+from services.router.dispatch.outlook import Outlook
+from services.router.dispatch.state import RouterState, Task
+
+
+def why_held(offer: Offer, name: str, somebody_free: bool) -> str:
+    """It wants a machine that has no credit now."""
+    eta = f"in about {offer.wait_s:.1f} s" if offer.wait_s else "in a moment"
+    if somebody_free:
+        return f"waiting_for_faster: {name} is free {eta}, and done sooner than a machine that is free now"
+    return f"busy: every machine that could answer is busy; {name} is free {eta}"
+
+
+def nobody(task: Task, state: RouterState, live: Live, now: float, outlook: Outlook) -> str:
+    """Nobody who may serve it can be released to."""
+    holders = {worker for _, workers in outlook.pairs(state, task) for worker in workers}
+    asked = task.submitted.wants.model
+    what = asked or "a model that may answer"
+    if not holders:
+        lacking = _lacks_capability(state, asked)
+        if lacking is not None:
+            return f"no_capability: {lacking}"
+        return f"no_worker: nobody who holds {what} is there"
+    paused = [state.workers[w].report.name for w in sorted(holders) if state.workers[w].paused]
+    if len(paused) == len(holders):
+        return f"no_worker: {', '.join(paused)} {'is' if len(paused) == 1 else 'are'} paused"
+    awake = [w for w in sorted(holders) if not state.workers[w].paused]
+    silences = [now - (heard.heard_at if (heard := live.workers.get(w)) is not None else 0.0) for w in awake]
+    if all(silence > GONE_S for silence in silences):
+        return f"no_worker: nothing was heard for {min(silences):.0f} s of {_names(state, awake)}"
+    fallen = [w for w, heard in ((w, live.workers.get(w)) for w in awake) if heard is None or heard.suspect]
+    if len(fallen) == len(awake):
+        return f"silent: nothing was heard lately of {_names(state, awake)}"
+    down = [
+        w for w in awake if (h := live.workers.get(w)) is not None and h.load is not None and h.load.backend_up is False
+    ]
+    if len(down) == len(awake):
+        return f"silent: the model server of {_names(state, awake)} does not answer"
+    return f"silent: {_names(state, awake)} {'offers' if len(awake) == 1 else 'offer'} no slot now"
+
+
+def changed_mind(offer: Offer, first: Choice | None, offers: Sequence[Offer], names: Mapping[str, str]) -> str | None:
+    """Why the release is for another pair than the decision's first idea; None where it is that."""
+    if first is None or (first.model, first.worker) == (offer.model, offer.worker):
+        return None
+    where = "" if first.worker is None else f" on {names.get(first.worker, first.worker)}"
+    then = next((o for o in offers if (o.model, o.worker) == (first.model, first.worker)), None)
+    if then is None:
+        held = any(o.model == first.model for o in offers)
+        return f"{first.model}{where} cannot be had now" if held else f"nobody who holds {first.model} is there now"
+    more_s = then.cost_s - offer.cost_s
+    if more_s > 0:
+        return f"{first.model}{where} would cost {more_s:.1f} s more now"
+    return f"{first.model}{where} has no slot now, or the route's policies prefer this one"
+
+
+def _lacks_capability(state: RouterState, model: str | None) -> str | None:
+    """A machine holds the model, but does not support what it needs."""
+    for record in state.workers.values():
+        for info in record.report.models:
+            if info.name == model and not record.left and info.capability not in record.report.supports:
+                return f"{model} needs {info.capability}, which no machine that holds it supports"
+    return None
+
+
+def _names(state: RouterState, workers: list[str]) -> str:
+    return ", ".join(state.workers[worker].report.name for worker in workers)
