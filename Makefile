@@ -14,7 +14,7 @@ $(PYTEST) -m "$(QUICK)" $(ARGS) --ignore=tests/acceptance -n 2 --dist loadfile
 endef
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test check format bench sim torture proof e2e e2e-ollama e2e-compose e2e-nats e2e-duckdb docs lock clean
+.PHONY: help install demo test check format bench sim torture story-faults proof e2e e2e-ollama e2e-compose e2e-nats e2e-duckdb docs lock clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -47,6 +47,9 @@ sim: $(VENV)/.dev ## the attempt protocol under a seeded simulator; ARGS="--seed
 
 torture: $(VENV)/.dev ## kill, pause and flood real processes for minutes
 	$(PYTEST) -m torture -o faulthandler_timeout=3000 $(ARGS)
+
+story-faults: $(VENV)/.dev ## put each old fault back and see that its story notices; ARGS="s1 s7" tries only those
+	$(BIN)/python tests/story/faults/put_back.py $(ARGS)
 
 proof: QUICK := not e2e and not bench
 proof: export HEADRACE_TORTURE := short

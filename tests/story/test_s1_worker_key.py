@@ -5,6 +5,8 @@ What must hold instead: the worker is part of the key, from the fact to the choi
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from schemas import events
@@ -12,6 +14,10 @@ from schemas.statistics import Sample, fold, key_of, sample_of
 from support.builders import build
 from support.choosing import candidate, route, winner
 from support.fleets import NOW_US, cell, worker
+from support.proving import MODEL
+from support.stub_server import Pace, StubServer
+from support.told_fleets import Machine, chats, preview, told_fleet, warmed
+from support.told_fleets import candidate as row
 
 FLEET = [worker("desk", "qwen3", "gemma"), worker("laptop", "qwen3", "gemma")]
 DESK = cell("qwen3", "code", "desk", n=30, decode=66, prefill=1800)
@@ -47,3 +53,20 @@ def test_a_slow_laptop_takes_nothing_from_the_desk_or_from_their_model(n: int) -
     assert after.decode.value == pytest.approx(66, rel=0.1)
     assert after.cost_s == pytest.approx(before.cost_s, rel=0.1)
     assert winner(both) == ("qwen3", "desk")
+
+
+async def test_s1_the_laptops_history_does_not_slow_the_desk(tmp_path: Path) -> None:
+    """Six answers by the laptop and one by the desk, of the same model and domain; then work that may go to either."""
+    machines = {
+        "desk": Machine(StubServer({MODEL: Pace(token_s=0.002)})),
+        "laptop": Machine(StubServer({MODEL: Pace(token_s=0.02)})),
+    }
+    async with told_fleet(tmp_path, machines) as proof:
+        ask = {"max_tokens": 20}
+        await warmed(proof, "laptop", each=6, **ask)
+        await warmed(proof, "desk", **ask)
+        shown = await preview(proof, domain="general")
+        desk, laptop = (row(shown, name)["decode"] for name in machines)
+        assert (desk["level"], desk["n"], laptop["level"], laptop["n"]) == ("cell", 1, "cell", 6)
+        assert desk["value"] > 3 * laptop["value"], "its own single answer counts, not its model's six slow ones"
+        assert await chats(proof, 4, at_once=1, **ask) == ["desk"] * 4

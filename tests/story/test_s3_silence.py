@@ -5,11 +5,17 @@ What must hold instead: silence never beats honesty.
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from services.router.explain import decision_words
 from support.choosing import candidate, route, winner
 from support.fleets import cell, worker
+from support.proving import MODEL
+from support.stub_server import Pace, StubServer
+from support.told_fleets import Machine, chats, ids, preview, ran, tell, told_fleet
+from support.told_fleets import candidate as row
 
 SPEEDS = [cell("qwen3", "code", name, decode=40, prefill=1000) for name in ("honest", "silent")]
 SILENT = worker("silent", "qwen3", others_use=None, others_reason="no_agent", resident=None)
@@ -41,3 +47,20 @@ def test_a_silent_machine_still_serves_when_it_is_the_only_one_or_much_faster() 
     fast = cell("qwen3", "code", "silent", n=200, decode=400, prefill=9000, load_s=1)
     slow = cell("qwen3", "code", "honest", n=200, decode=5, prefill=100)
     assert winner(route([worker("honest", "qwen3"), SILENT], [fast, slow])) == ("qwen3", "silent")
+
+
+async def test_s3_work_goes_to_the_machine_that_admits_its_load(tmp_path: Path) -> None:
+    """Both did the same at the same speed. Somebody plays a game on one and it says so; of the other nothing is known."""
+    machines = {
+        "honest": Machine(StubServer({MODEL: Pace()}), use=0.4),
+        "mute": Machine(StubServer({MODEL: Pace()}), use=None),
+    }
+    async with told_fleet(tmp_path, machines) as proof:
+        for worker in (await ids(proof)).values():
+            await tell(proof, *ran(worker, MODEL, 100.0, domain="general", n=10))
+        shown = await preview(proof, domain="general")
+        honest, mute = (row(shown, name) for name in machines)
+        assert (honest["others_use"], mute["others_use"]) == (0.4, None)
+        assert honest["cost_s"] < mute["cost_s"], "what is unknown counts as its worst case"
+        assert any("Unknown of mute" in line for line in shown["words"])
+        assert await chats(proof, 4, at_once=1) == ["honest"] * 4

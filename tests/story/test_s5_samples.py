@@ -5,10 +5,16 @@ What must hold instead: samples set the uncertainty, never the score; a new key 
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from support.choosing import candidate, route, winner
 from support.fleets import cell, worker
+from support.proving import MODEL
+from support.stub_server import Pace, StubServer
+from support.told_fleets import Machine, chats, ids, preview, ran, tell, told_fleet
+from support.told_fleets import candidate as row
 
 FLEET = [worker("desk", "qwen3"), worker("laptop", "qwen3")]
 
@@ -53,3 +59,20 @@ def test_a_new_model_starts_from_the_machines_bandwidth() -> None:
     assert desk.decode.level == laptop.decode.level == "worker"
     assert desk.decode.value is not None and laptop.decode.value is not None
     assert desk.decode.value > 5 * laptop.decode.value
+
+
+async def test_s5_a_new_machine_with_three_answers_is_chosen_before_an_old_slow_one(tmp_path: Path) -> None:
+    """And in a domain that nobody has seen yet, where both have no sample at all."""
+    machines = {name: Machine(StubServer({MODEL: Pace(token_s=0.01)})) for name in ("new", "old")}
+    async with told_fleet(tmp_path, machines) as proof:
+        known = await ids(proof)
+        await tell(proof, *ran(known["old"], MODEL, 20.0, n=100), *ran(known["new"], MODEL, 100.0, n=3))
+        shown = await preview(proof)
+        new, old = row(shown, "new"), row(shown, "old")
+        assert (new["decode"]["n"], old["decode"]["n"]) == (3, 100)
+        assert new["uncertainty"] > old["uncertainty"], "what few samples do is shown"
+        assert shown["choice"]["worker_name"] == "new"
+        fresh = await preview(proof, domain="law")
+        assert row(fresh, "new")["decode"]["level"] == "model_worker"
+        assert row(fresh, "new")["decode"]["value"] > 2 * row(fresh, "old")["decode"]["value"]
+        assert await chats(proof, 3, at_once=1, headrace={"domain": "law"}) == ["new"] * 3

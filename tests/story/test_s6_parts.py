@@ -5,11 +5,17 @@ What must hold instead: each score ships its parts, and before and after are com
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from schemas.cells import Cell
+from schemas.events import TaskRouted
 from services.router.explain import compare
 from services.router.fleet import WorkerView
 from support.choosing import candidate, route, winner
 from support.fleets import cell, worker
+from support.proving import MODEL, Proof
+from support.stub_server import Pace, StubServer
+from support.told_fleets import Machine, beats, ids, ran, say_use, tell, told_fleet
 
 
 def fleet(**laptop: object) -> list[WorkerView]:
@@ -55,3 +61,39 @@ def test_who_dropped_out_is_told_with_the_reason() -> None:
         "The choice went from qwen3 on laptop to qwen3 on desk.",
         "qwen3 on laptop is out: draining: takes no new work.",
     ]
+
+
+async def decided(proof: Proof) -> TaskRouted:
+    """A real task's decision."""
+    task = await proof.submit("Sort a list.", domain="code")
+    await proof.ended(task)
+    return (await proof.said(TaskRouted, task))[0][1]
+
+
+async def test_s6_two_moves_of_one_rank_read_differently(tmp_path: Path) -> None:
+    """The desk comes first twice: once because somebody plays on the laptop, and once because it became faster itself."""
+    machines = {name: Machine(StubServer({MODEL: Pace()})) for name in ("desk", "laptop")}
+    async with told_fleet(tmp_path, machines) as proof:
+        known = await ids(proof)
+        names = {worker: name for name, worker in known.items()}
+        await tell(proof, *ran(known["desk"], MODEL, 40.0, n=60), *ran(known["laptop"], MODEL, 60.0, n=60))
+        before = await decided(proof)
+        say_use(tmp_path, "laptop", 0.6)
+        await beats(proof, 2)
+        pushed = await decided(proof)
+        say_use(tmp_path, "laptop", 0.0)
+        await tell(proof, *ran(known["desk"], MODEL, 200.0, n=60))
+        rose = await decided(proof)
+
+        assert [names[w] for w in (winner(before)[1], winner(pushed)[1], winner(rose)[1]) if w] == [
+            "laptop",
+            "desk",
+            "desk",
+        ]
+        by_push, by_rise = compare(before, pushed, names), compare(before, rose, names)
+        assert "What did it: stub on laptop" in by_push[0] and "others' use 0% → 60%" in by_push[0]
+        assert any(line.startswith("stub on laptop fell by") for line in by_push)
+        assert not any(line.startswith("stub on desk rose") for line in by_push)
+        assert "What did it: stub on desk" in by_rise[0] and "decode" in by_rise[0]
+        assert any(line.startswith("stub on desk rose by") for line in by_rise)
+        assert not any(line.startswith("stub on laptop fell") for line in by_rise)

@@ -5,12 +5,18 @@ What must hold instead: only leases are reaped, never waiting tasks.
 
 from __future__ import annotations
 
+from collections import Counter
+from pathlib import Path
+
 import pytest
 
-from schemas.events import Wants
+from schemas.events import AttemptFailed, TaskReleased, Wants
 from services.router.dispatch.live import ALIVE_S, LEASE_S
 from services.router.dispatch.planner import plan
 from support.dispatching import Dispatch, facts
+from support.proving import MODEL, check_promises
+from support.stub_server import Pace, StubServer
+from support.told_fleets import Machine, told_fleet
 
 HOURS_S = 3 * 3_600.0
 WAITING = ("second", "third", "fourth")
@@ -73,3 +79,19 @@ def test_a_task_for_one_machine_waits_for_it_although_another_is_free(desk: Disp
     desk.credit("w1", ("first", 1), free=0)
     desk.settle()
     assert desk.task("mine").attempts == {}
+
+
+async def test_s7_what_waits_its_turn_is_left_alone(tmp_path: Path) -> None:
+    """Eight tasks of a second each on two machines. One that waits for seconds has no worker that could have died."""
+    machines = {name: Machine(StubServer({MODEL: Pace(token_s=0.1)})) for name in ("one", "two")}
+    async with told_fleet(tmp_path, machines) as proof:
+        tasks = [await proof.submit(max_tokens=10) for _ in range(8)]
+        ends = await proof.all_ended(tasks, within_s=30)
+        log = await proof.log()
+        assert [e.event for e in log if isinstance(e.event, AttemptFailed)] == []
+        released = Counter(e.event.task for e in log if isinstance(e.event, TaskReleased))
+        assert released == dict.fromkeys(tasks, 1)
+        assert max(end["status"]["waited_s"] for end in ends) > 2.0, "some waited longer than a start may take"
+        assert sorted(Counter(end["worker_name"] for end in ends)) == ["one", "two"]
+        assert min(Counter(end["worker_name"] for end in ends).values()) >= 3
+        check_promises(log, tasks)

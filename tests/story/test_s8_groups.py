@@ -5,12 +5,18 @@ What must hold instead: a group's members hold its model by construction.
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
-from schemas.events import Wants
-from schemas.subjects import group_durable, lane_durable
+from schemas.codec import decode
+from schemas.events import AttemptFailed, Wants, WorkerLoad
+from schemas.subjects import group_durable, heartbeat_subject, lane_durable
 from services.router.dispatch.actions import EnsureConsumer, Tell
+from services.runtime.bus import Bus
 from support.dispatching import Dispatch, of
+from support.stub_server import Pace, StubServer
+from support.told_fleets import Machine, beats, chats, ids, told_fleet
 
 HELD = {"desk": ("big", "small"), "laptop": ("small",), "mini": ("other",)}
 
@@ -80,3 +86,24 @@ def test_after_a_member_had_to_refuse_the_task_goes_straight_to_one_who_holds_th
         desk.credit(worker)
     desk.settle()
     assert (desk.task("t1").attempts[2].lane, desk.task("t1").attempts[2].holders) == ("desk", ("desk",))
+
+
+async def test_s8_nobody_is_given_work_for_a_model_that_it_lacks(tmp_path: Path) -> None:
+    """The laptop idles while the desk alone works on the model that it alone holds; both share what both hold."""
+    pace = Pace(token_s=0.02)
+    machines = {
+        "desk": Machine(StubServer({"big": pace, "small": pace})),
+        "laptop": Machine(StubServer({"small": pace})),
+    }
+    async with told_fleet(tmp_path, machines) as proof:
+        assert await chats(proof, 6, at_once=6, model="big") == ["desk"] * 6
+        assert set(await chats(proof, 6, at_once=6, model="small")) == {"desk", "laptop"}
+        assert [e.event for e in await proof.log() if isinstance(e.event, AttemptFailed)] == []
+        await beats(proof, 1)
+        async with await Bus.connect(proof.stack.nats_url, name="test") as bus:
+            for name, worker in (await ids(proof)).items():
+                stored = await bus.last_for("HEARTBEATS", heartbeat_subject(worker))
+                load = None if stored is None else decode(stored.data)
+                assert isinstance(load, WorkerLoad) and load.credit is not None
+                mine = {group(model) for model in machines[name].server.models}
+                assert set(load.credit.armed) == mine | {lane_durable(worker)}

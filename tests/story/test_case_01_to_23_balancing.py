@@ -1,0 +1,155 @@
+"""Cases 1, 2, 6, 19, 21 and 23: who gets how much of the work, on real sockets.
+
+Reported: the server chosen at random or in turn, a fast machine and a slow one treated as equals, a busy one taken for a broken
+one, a dead preferred one never left or never taken back, requests counted too late, and a cap that several passed at once.
+Makespans are printed; what is asserted are counts.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import Counter
+from collections.abc import Iterable
+from pathlib import Path
+
+from schemas.events import AttemptFailed, TaskCompleted, TaskReleased, TaskStarted
+from services.router.dispatch.permits import Limit, Limits
+from simulation.check import check_log
+from support.history import Entry
+from support.proving import MODEL, check_promises
+from support.stub_ollama import StubOllama
+from support.stub_server import Pace, StubServer
+from support.told_fleets import Machine, chat, chats, told_fleet, warmed
+
+SERIAL_S = {"quick": 0.1, "middle": 0.3, "slow": 0.9}
+BURST, AT_ONCE, BEST_OF_OTHERS_S = 60, 6, 5.4
+
+
+async def test_case_01_three_unequal_machines_get_unequal_shares(tmp_path: Path) -> None:
+    """60 requests over 100, 300 and 900 ms at concurrency 6. By each machine's own pace the shares need less than 5.4 s."""
+    machines = {name: Machine(StubOllama({MODEL: Pace(first_s=s, token_s=0.0)})) for name, s in SERIAL_S.items()}
+    async with told_fleet(tmp_path, machines) as proof:
+        warm = await warmed(proof, *machines, each=2, max_tokens=1)
+        began = time.monotonic()
+        taken = Counter(await chats(proof, BURST, at_once=AT_ONCE, max_tokens=1))
+        took_s = time.monotonic() - began
+        busy_s = {name: taken[name] * s for name, s in SERIAL_S.items()}
+        print(f"\ncase 1: {dict(taken)}, busy {busy_s}, makespan {took_s:.2f} s after a warm-up of {warm}")
+        assert sum(taken.values()) == BURST
+        assert max(busy_s.values()) < BEST_OF_OTHERS_S
+        rate = {name: 1 / s for name, s in SERIAL_S.items()}
+        ideal = {name: BURST * r / sum(rate.values()) for name, r in rate.items()}
+        assert max(taken[name] / ideal[name] for name in SERIAL_S) < 1.3, f"ideal shares: {ideal}"
+
+
+async def test_case_02_a_killed_preferred_machine_is_left_and_taken_back(tmp_path: Path) -> None:
+    """It is preferred because it is ten times as fast; it dies over a running answer, and comes back."""
+    machines = {
+        "gpu": Machine(StubServer({MODEL: Pace(token_s=0.005)})),
+        "cpu": Machine(StubServer({MODEL: Pace(token_s=0.05)})),
+    }
+    async with told_fleet(tmp_path, machines) as proof:
+        ask = {"max_tokens": 10}
+        await warmed(proof, *machines, each=2, **ask)
+        assert await chats(proof, 2, at_once=1, **ask) == ["gpu"] * 2
+        running = await proof.submit(max_tokens=100)
+        await proof.until(running, "running")
+        await proof.kill("worker gpu")
+        assert await chats(proof, 2, at_once=1, **ask) == ["cpu"] * 2
+        await proof.back("worker gpu")
+        assert (await proof.ended(running, within_s=30))["status"]["state"] == "completed"
+        await proof.quiet()
+        assert await chats(proof, 2, at_once=1, **ask) == ["gpu"] * 2
+        log = await proof.log()
+        lost = [(e.event.task, e.event.failure) for e in log if isinstance(e.event, AttemptFailed)]
+        assert (running, "lost") in lost
+        check_promises(log, [running])
+
+
+async def test_case_06_a_full_backend_is_passed_over_and_not_cast_out(tmp_path: Path) -> None:
+    """The better machine answers 503 "maximum pending requests" for a while. Nobody is told an error, and it stays a machine."""
+    full = StubOllama({MODEL: Pace(token_s=0.005)})
+    machines = {"best": Machine(full), "other": Machine(StubOllama({MODEL: Pace(token_s=0.01)}))}
+    async with told_fleet(tmp_path, machines) as proof:
+        await warmed(proof, *machines, each=2)
+        full.busy = True
+        assert await chats(proof, 3, at_once=3) == ["other"] * 3
+        assert full.refused > 0, "it was asked first, and said that it is full"
+        state = (await proof.workers())["best"]["state"]
+        assert state not in ("silent", "backend down")
+        full.busy = False
+        await proof.quiet()
+        assert await chats(proof, 2, at_once=1) == ["best"] * 2
+        failed = [e.event for e in await proof.log() if isinstance(e.event, AttemptFailed)]
+        assert {(event.failure, event.retryable) for event in failed} == {("busy", True)}
+
+
+async def test_case_19_equal_machines_have_equally_many_in_flight(tmp_path: Path) -> None:
+    """Lengths differ a hundredfold and nobody can know them: each of three machines has at most one more than another."""
+    machines = {name: Machine(StubOllama({MODEL: Pace(token_s=0.01)}), slots=4) for name in ("a", "b", "c")}
+    tokens = [2, 200, 5, 90, 2, 150, 3, 4, 120, 2, 60, 3, 180, 2, 7, 30]
+    async with told_fleet(tmp_path, machines) as proof:
+        await asyncio.gather(*(chat(proof, f"Write {n}", max_tokens=200) for n in tokens[:6]))
+        await proof.quiet()
+        left = list(tokens)
+
+        async def client() -> None:
+            while left:
+                await chat(proof, f"Write {left.pop()}", max_tokens=200)
+
+        await asyncio.gather(*(client() for _ in range(6)))
+        spreads = spread_at_releases(await proof.log(), len(machines))
+        print(f"\ncase 19: most in flight less fewest, at each release: {spreads}")
+        assert max(spreads) <= 1
+
+
+async def test_case_21_of_fifty_at_once_a_cap_of_one_lets_one_through(tmp_path: Path) -> None:
+    server = StubServer({MODEL: Pace(token_s=0.005)})
+    async with told_fleet(tmp_path, {"box": Machine(server, slots=8)}, "[limits.model]\ndefault = 1\n") as proof:
+        answers = await chats(proof, 50, at_once=50, max_tokens=2)
+        assert answers == ["box"] * 50
+        assert server.most == 1
+        violations, counts = check_log([e.event for e in await proof.log()], Limits(model=Limit(1)))
+        assert violations == []
+        assert counts["task.completed"] == 50
+
+
+async def test_case_23_what_has_not_answered_yet_counts_from_its_dispatch(tmp_path: Path) -> None:
+    """A second to the first byte, and six at once: three each, although no machine has said a word when the last one comes."""
+    machines = {name: Machine(StubServer({MODEL: Pace(first_s=1.0)}), slots=6) for name in ("a", "b")}
+    async with told_fleet(tmp_path, machines) as proof:
+        assert Counter(await chats(proof, 6, at_once=6, max_tokens=2)) == {"a": 3, "b": 3}
+        log = await proof.log()
+        first_end = next(n for n, e in enumerate(log) if isinstance(e.event, TaskCompleted))
+        assert sum(isinstance(e.event, TaskStarted) for e in log[:first_end]) == 6
+
+
+async def test_case_23_a_big_machine_is_not_taken_for_a_small_one(tmp_path: Path) -> None:
+    """Both slow to the first byte, one four times as fast: while it has room it has more of them."""
+    machines = {
+        "big": Machine(StubOllama({MODEL: Pace(first_s=0.3)}), slots=6),
+        "small": Machine(StubOllama({MODEL: Pace(first_s=1.2)}), slots=6),
+    }
+    async with told_fleet(tmp_path, machines) as proof:
+        await warmed(proof, *machines, each=2, max_tokens=2)
+        taken = Counter(await chats(proof, 6, at_once=6, max_tokens=2))
+        print(f"\ncase 23: {dict(taken)}")
+        assert taken["big"] >= 4
+
+
+def spread_at_releases(log: Iterable[Entry], machines: int) -> list[int]:
+    """After each release: how many more the machine that got it has in flight than the one with the fewest."""
+    at: dict[str, str] = {}
+    spreads = []
+    for event in (entry.event for entry in log):
+        if isinstance(event, TaskReleased):
+            at[event.task] = event.expected_worker or ""
+            counts = Counter(at.values())
+            fewest = min(counts.values()) if len(counts) == machines else 0
+            spreads.append(counts[at[event.task]] - fewest)
+        elif isinstance(event, TaskStarted):
+            at[event.task] = event.worker
+        elif isinstance(event, TaskCompleted | AttemptFailed):
+            at.pop(event.task, None)
+    return spreads
