@@ -10,17 +10,19 @@ from pathlib import Path
 
 import msgspec
 
-from services.router.dispatch.permits import Limit, Limits
 from services.router.domains import compile_rules
 from services.router.http.app import create_app
 from services.router.http.serving import serving
+from services.router.routes_file import default_path, watch_routes
 from services.router.service import RouterService
+from services.router.tuning import tuning_of, watch_tuning
+from services.router.waking import Waker
 from services.runtime.bus import Bus
 from services.runtime.clock import SystemClock
 from services.runtime.ids import new_id
 from services.runtime.lifecycle import Lifecycle, run_service
 from services.runtime.logs import logger
-from services.runtime.settings import Settings, load
+from services.runtime.settings import load
 
 log = logger("router")
 
@@ -39,6 +41,7 @@ def main() -> int:
 
 async def _run(life: Lifecycle, args: argparse.Namespace) -> None:
     settings = load(args.config, os.environ)
+    tuning = tuning_of(settings)
     data = args.data or settings.data_dir
     router = settings.router.id or _own_id(data / "router.id")
     bus = await Bus.connect(
@@ -53,13 +56,16 @@ async def _run(life: Lifecycle, args: argparse.Namespace) -> None:
         clock=SystemClock(),
         new_id=new_id,
         rules=compile_rules({label: msgspec.to_builtins(rules) for label, rules in settings.domains.items()}),
-        limits=_limits(settings),
-        slider=settings.router.slider,
+        limits=tuning.limits,
+        slider=tuning.slider,
         grace_s=settings.router.grace_s,
-        queue_total=settings.limits.queue_total,
-        queue_client=settings.limits.queue_client,
+        places=tuning.places,
         sync=settings.nats.sync,
         keep_s=settings.privacy.keep_s,
+        routes=watch_routes(settings.router.routes or default_path(args.config, data)),
+        absence=tuning.absence,
+        tuning=watch_tuning(args.config, settings, os.environ) if args.config is not None else None,
+        wake=Waker(settings.wake).wake,
     )
     try:
         await service.start()
@@ -85,15 +91,6 @@ async def _until_done(life: Lifecycle, service: RouterService) -> None:
         task.cancel()
     if failed in done:
         failed.result()
-
-
-def _limits(settings: Settings) -> Limits:
-    limits = settings.limits
-    return Limits(
-        model=Limit(limits.model.default, dict(limits.model.names)),
-        client=Limit(limits.client.default, dict(limits.client.names)),
-        backend=Limit(limits.backend.default, dict(limits.backend.names)),
-    )
 
 
 def _own_id(path: Path) -> str:

@@ -43,9 +43,10 @@ class Desk:
     """``epoch`` is set by whoever holds the dispatcher's key; while it is not in force nothing is decided."""
 
     def __init__(
-        self, router: str, *, slider: float, limits: Limits, new_id: Callable[[], str], absence: Absence = Absence()
+        self, router: str, *, slider: float, limits: Limits, new_id: Callable[[], str], absence: Absence | None = None
     ) -> None:
-        self.router, self.slider, self.limits, self.new_id, self.absence = router, slider, limits, new_id, absence
+        self.router, self.slider, self.limits, self.new_id = router, slider, limits, new_id
+        self.absence = absence or Absence()
         self.state = RouterState()
         self.live = Live()
         self.clock = HeardClock()

@@ -20,11 +20,10 @@ from services.router.dispatch.engine import mark_pending
 from services.router.domains import Rule
 from services.router.execute import Executor
 from services.router.follow import Channels
-from services.router.port import Busy, NewTask, Submitted, TaskStatus
+from services.router.fullness import Crowd, Places, refusal
+from services.router.port import NewTask, Submitted, TaskStatus
 from services.runtime.bus import Ack, Bus
 from services.runtime.clock import Clock
-
-RETRY_AFTER_S = 5.0
 
 
 class Door:
@@ -41,18 +40,18 @@ class Door:
         *,
         passed: Callable[[int], Awaitable[None]],
         step: Callable[[], None],
-        queue_total: int,
-        queue_client: int,
+        places: Places,
     ) -> None:
         self._bus, self._desk, self._channels, self._executor = bus, desk, channels, executor
         self._rules, self._clock, self._passed, self._step = rules, clock, passed, step
-        self._queue_total, self._queue_client = queue_total, queue_client
+        self.places = places
+        self._entering: dict[str, str] = {}
 
     async def submit(self, task: NewTask) -> Submitted:
         body = encode_wire(task.body)
         unix = self._clock.unix()
         intake.refuse_too_large(len(body), self._bus.nc.max_payload)
-        asked = intake.read(task, len(body), self._rules, self._desk.fleet(unix))
+        asked = intake.read(task, len(body), self._rules, self._desk.fleet(unix), self._desk.routes)
         self._refuse_full(task.client)
         task_id = self._desk.new_id()
         decision = self._desk.decision(intake.request_from(task, asked), task_id, unix)
@@ -60,13 +59,17 @@ class Door:
         routed = self._desk.routed(decision, task_id, event.id, unix)
         self._channels.open(task_id)
         self._channels.moved(_accepted(task_id, task, asked))
+        self._entering[task_id] = task.client
         try:
             ack = await self._store(body, event, routed)
         except BusError:  # if it was stored after all, the log brings it back
             self._desk.live.drafts.pop(task_id, None)
             self._channels.close(task_id)
             raise
-        await self._passed(ack.seq)  # its release is on its way before we spend time on words about it
+        else:
+            await self._passed(ack.seq)  # its release is on its way before we spend time on words about it
+        finally:
+            del self._entering[task_id]
         return Submitted(task=task_id, domain=asked.domain, language=asked.language, decision=routed)
 
     async def _store(self, body: bytes, event: TaskSubmitted, routed: TaskRouted) -> Ack:
@@ -102,19 +105,18 @@ class Door:
         self._executor.start(decision)
 
     def _refuse_full(self, client: str) -> None:
-        waiting = [t for t in self._desk.state.tasks.values() if t.terminal is None and t.live is None]
-        mine = sum(1 for t in waiting if t.submitted.client == client)
-        if mine >= self._queue_client:
-            raise Busy(
-                f"{client} has {mine} tasks waiting, its limit is {self._queue_client}; try again when some have started",
-                retry_after_s=RETRY_AFTER_S,
-            )
-        if len(waiting) >= self._queue_total:
-            raise Busy(
-                f"{len(waiting)} tasks are waiting, the limit is {self._queue_total}; try again later",
-                retry_after_s=RETRY_AFTER_S,
-                status=503,
-            )
+        """What was accepted a moment ago is not in the fold yet, and waits all the same."""
+        tasks = self._desk.state.tasks
+        waiting = [(name, t.submitted.client) for name, t in tasks.items() if t.terminal is None and t.live is None]
+        running = [t.submitted.client for t in tasks.values() if t.live is not None]
+        entering = [(name, whose) for name, whose in self._entering.items() if self._desk.state.task(name) is None]
+        if len(waiting) + len(entering) < min(self.places.total, self.places.client):
+            return
+        crowd = Crowd(
+            waiting=(*waiting, *entering), running=len(running), running_mine=sum(whose == client for whose in running)
+        )
+        if (busy := refusal(client, crowd, self.places, self._desk.starts())) is not None:
+            raise busy
 
 
 def _accepted(task: str, new: NewTask, asked: intake.Asked) -> TaskStatus:

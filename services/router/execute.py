@@ -7,12 +7,21 @@ back into ``Live``, and ``done`` is called so that the engine looks again.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 
 from schemas.errors import BusError
 from schemas.subjects import control_subject
 from schemas.work import encode_wire
-from services.router.dispatch.actions import Action, DeleteItem, DropConsumer, EnsureConsumer, Publish, PutItem, Tell
+from services.router.dispatch.actions import (
+    Action,
+    DeleteItem,
+    DropConsumer,
+    EnsureConsumer,
+    Publish,
+    PutItem,
+    Tell,
+    Wake,
+)
 from services.router.dispatch.live import Live
 from services.runtime.bus import Bus
 from services.runtime.logs import logger
@@ -26,8 +35,12 @@ AGAIN_S = 0.5
 """What was refused at once is not asked again at once: a full stream must not make a busy loop."""
 
 
+async def wake_nobody(name: str) -> None:
+    """Where no machine can be woken."""
+
+
 class Executor:
-    """``position`` reads the fold's position, ``now`` the heard clock; both belong to the router."""
+    """``position`` reads the fold's position, ``now`` the heard clock; both are the router's. ``wake`` wakes a machine."""
 
     def __init__(
         self,
@@ -37,8 +50,10 @@ class Executor:
         now: Callable[[], float],
         position: Callable[[], int],
         done: Callable[[], None],
+        wake: Callable[[str], Awaitable[None]] = wake_nobody,
     ) -> None:
         self._bus, self._live, self._now, self._position, self._done = bus, live, now, position, done
+        self._wake = wake
         self._running: set[asyncio.Task[None]] = set()
 
     def start(self, actions: list[Action]) -> None:
@@ -71,6 +86,9 @@ class Executor:
                     await self._ensure(action)
                 case DropConsumer():
                     await self._drop(action)
+                case Wake():
+                    await self._wake(action.name)
+                    self._live.not_stored(action.key)
         except BusError as error:
             log.warning(
                 "action failed, will be decided again", action="action_failed", what=action.key, error=str(error)

@@ -14,7 +14,8 @@ from schemas.events import ModelInfo
 class WorkerView(msgspec.Struct, frozen=True, kw_only=True):
     """One worker. ``wait_s`` are the predicted seconds until it has a free slot (0 when it has one now); ``alive`` means
     heard recently enough to release to; ``fresh`` that its load is at most 15 s old; ages are on the router's heard clock.
-    ``backend_up`` is what its last fresh load says of its model server, ``backend_reason`` why that does not answer."""
+    ``backend_up`` is what its last fresh load says of its model server, ``backend_reason`` why that does not answer. ``paused``:
+    somebody took it out, for ``pause_left_s`` more seconds, or until it is resumed where that is None."""
 
     id: str
     name: str
@@ -38,6 +39,13 @@ class WorkerView(msgspec.Struct, frozen=True, kw_only=True):
     alive: bool = True
     fresh: bool = True
     draining: bool = False
+    paused: bool = False
+    pause_left_s: float | None = None
+
+    @property
+    def pause_words(self) -> str:
+        """How long it is taken out, for a sentence."""
+        return pause_words(self.pause_left_s)
 
 
 class Fleet(msgspec.Struct, frozen=True, kw_only=True):
@@ -52,3 +60,21 @@ class Fleet(msgspec.Struct, frozen=True, kw_only=True):
     def holders(self, model: str) -> tuple[WorkerView, ...]:
         """The workers that hold ``model``, by id."""
         return tuple(self.workers[key] for key in sorted(self.workers) if model in self.workers[key].models)
+
+
+def pause_words(left_s: float | None) -> str:
+    """``for another 2 h 5 min``, or ``until it is resumed``."""
+    return "until it is resumed" if left_s is None else f"for another {_span(left_s)}"
+
+
+def ago_words(age_s: float) -> str:
+    """``12 s ago``, ``3 min ago``, ``2 h 5 min ago``."""
+    return f"{_span(age_s)} ago"
+
+
+def _span(seconds: float) -> str:
+    minutes, rest = divmod(max(0, round(seconds)), 60)
+    hours, minutes = divmod(minutes, 60)
+    if hours:
+        return f"{hours} h {minutes} min"
+    return f"{minutes} min" if minutes else f"{rest} s"

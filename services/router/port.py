@@ -23,22 +23,27 @@ from schemas.events import (
     Times,
     Tokens,
     Urgency,
+    Verdict,
     Wants,
 )
 from schemas.statistics import Statistics
 from schemas.work import Answer, Body
 from services.router.fleet import Fleet
+from services.router.policy.routes import Routes
 
 State = Literal["waiting", "released", "running", "completed", "failed", "cancelled", "dead"]
 
 
 class Busy(HeadraceError):
-    """A full queue or a fleet that cannot take the task now: 429 or 503 with ``retry_after_s`` and the numbers."""
+    """A full queue or a fleet that cannot take the task now: 429 or 503 with ``retry_after_s`` and the numbers it was made of."""
 
-    def __init__(self, message: str, *, retry_after_s: float, status: int = 429) -> None:
+    def __init__(
+        self, message: str, *, retry_after_s: float, status: int = 429, numbers: dict[str, float] | None = None
+    ) -> None:
         super().__init__(message)
         self.retry_after_s = retry_after_s
         self.status = status
+        self.numbers = numbers or {}
 
 
 class TooLarge(HeadraceError, ValueError):
@@ -46,7 +51,7 @@ class TooLarge(HeadraceError, ValueError):
 
 
 class NewTask(msgspec.Struct, frozen=True, kw_only=True):
-    """A request as every surface hands it over. ``domain`` overrides the classification."""
+    """A request as every surface hands it over. ``domain`` overrides the classification. ``verdict`` is the service's to add."""
 
     client: str = "local"
     session: str | None = None
@@ -58,6 +63,7 @@ class NewTask(msgspec.Struct, frozen=True, kw_only=True):
     domain: str | None = None
     deadline_s: float | None = None
     parent: str | None = None
+    verdict: Verdict | None = None
 
 
 class Submitted(msgspec.Struct, frozen=True, kw_only=True):
@@ -69,8 +75,22 @@ class Submitted(msgspec.Struct, frozen=True, kw_only=True):
     decision: TaskRouted | None = None
 
 
+RiseCode = Literal["joined_ahead", "died", "paused", "slower_than_predicted"]
+
+
+class Rise(msgspec.Struct, frozen=True, kw_only=True):
+    """A place, or the seconds to a start, that got worse, and why. ``before`` None: it did not wait; ``after`` None: unknown."""
+
+    of: Literal["position", "eta_s"]
+    before: float | None
+    after: float | None
+    code: RiseCode
+    words: str
+
+
 class TaskStatus(msgspec.Struct, frozen=True, kw_only=True):
-    """Where a task stands. ``position`` counts from 1 among the waiting; ``reason`` is a hold's code and words."""
+    """Where a task stands. ``position`` counts from 1 among the waiting; ``reason`` is a hold's code and words; ``eta_s`` are the
+    predicted seconds until it starts, None unknown; ``rises`` the latest of each of the two while it waits."""
 
     task: str
     state: State
@@ -86,6 +106,7 @@ class TaskStatus(msgspec.Struct, frozen=True, kw_only=True):
     position: int | None = None
     reason: str | None = None
     eta_s: float | None = None
+    rises: tuple[Rise, ...] = ()
     waited_s: float | None = None
     outcome: Outcome | None = None
     finish_reason: str | None = None
@@ -129,7 +150,8 @@ Update = StatusUpdate | TokenUpdate | RestartUpdate | EndUpdate
 
 
 class Readiness(msgspec.Struct, frozen=True, kw_only=True):
-    """``ready`` is False until the log is caught up. ``sync`` says what an acknowledgement survives."""
+    """``ready`` is False until the log is caught up. ``sync`` says what an acknowledgement survives; ``routes`` and ``settings``
+    why routes.toml and the settings file as they are now are not in force."""
 
     ready: bool
     dispatcher: bool
@@ -140,6 +162,16 @@ class Readiness(msgspec.Struct, frozen=True, kw_only=True):
     waiting: int
     sync: str | None
     reason: str | None = None
+    routes: str | None = None
+    settings: str | None = None
+
+
+class RoutesInForce(msgspec.Struct, frozen=True, kw_only=True):
+    """The virtual models. ``problem`` says, with its line, why the file as it is now is not what is in force."""
+
+    routes: Routes = Routes()
+    path: str | None = None
+    problem: str | None = None
 
 
 class RouterPort(Protocol):
@@ -175,7 +207,15 @@ class RouterPort(Protocol):
         """Status, the decision and all events known of a task (from memory, else from the projector)."""
         ...
 
+    async def pause(self, worker: str, for_s: float | None, reason: str) -> None:
+        """Take a machine out, by its id: what runs there ends, nothing new begins until ``resume`` or the end of ``for_s``."""
+        ...
+
+    async def resume(self, worker: str, reason: str) -> None: ...
+
     def fleet(self) -> Fleet: ...
+
+    def routes(self) -> RoutesInForce: ...
 
     def statistics(self) -> Statistics: ...
 

@@ -21,6 +21,7 @@ from services.router.desk import Desk
 from services.router.dispatch.state import Task
 from services.router.follow import Channels
 from services.router.port import TaskStatus, Update
+from services.router.rises import is_news
 from services.router.view import status_of
 from services.runtime.bus import Bus
 from services.runtime.logs import logger
@@ -29,6 +30,8 @@ log = logger("router")
 
 KEEP_CHANNEL_S = 60.0
 """How long an ended task's tokens are kept for a reader that comes late; after that the stored answer serves."""
+PLACES_S = 1.0
+"""Nobody reads places faster, and a plan for a long queue is not free."""
 ENDED = ("completed", "failed", "cancelled", "dead")
 
 
@@ -38,6 +41,8 @@ class Readers:
     def __init__(self, bus: Bus, desk: Desk, channels: Channels, *, unix: Callable[[], float], grace_s: float) -> None:
         self._bus, self._desk, self._channels, self._unix, self._grace_s = bus, desk, channels, unix, grace_s
         self._lookups: set[asyncio.Task[None]] = set()
+        self._placed: dict[str, tuple[TaskStatus, float]] = {}
+        self._looked_at = -PLACES_S
 
     async def close(self) -> None:
         for task in self._lookups:
@@ -46,7 +51,15 @@ class Readers:
             await asyncio.wait(self._lookups)
 
     def status(self, task: Task) -> TaskStatus:
-        return status_of(task, now_us=int(self._unix() * 1e6))
+        """With the place that its readers were last told, if it still waits."""
+        status = status_of(task, now_us=int(self._unix() * 1e6))
+        placed = self._placed.get(status.task)
+        if placed is None or status.state != "waiting":
+            return status
+        told, _ = placed
+        return msgspec.structs.replace(
+            status, position=told.position, reason=told.reason, eta_s=told.eta_s, rises=told.rises
+        )
 
     def told(self, event: AnyEvent) -> None:
         """Readers of the event's task learn of it."""
@@ -69,11 +82,21 @@ class Readers:
             if task in tasks and tasks[task].submitted.urgency == "interactive":
                 self._desk.live.cancels.setdefault(task, "its last reader went away")
         self._channels.forget(now, KEEP_CHANNEL_S, tasks.__contains__)
-        if waiting := self._channels.waiting():
+        waiting = self._channels.waiting()
+        if waiting and now - self._looked_at >= PLACES_S:
+            self._looked_at = now
             shown = {status.task: status for status in queue()}
+            self._placed = {task: placed for task, placed in self._placed.items() if task in shown}
             for task in waiting:
                 if task in shown:
-                    self._channels.moved(msgspec.structs.replace(shown[task], waited_s=None))
+                    self._place(shown[task], now)
+
+    def _place(self, status: TaskStatus, now: float) -> None:
+        """To its readers, where it says more than that time passed."""
+        before = self._placed.get(status.task)
+        if before is None or is_news(before[0], status, now - before[1]):
+            self._placed[status.task] = status, now
+            self._channels.moved(msgspec.structs.replace(status, waited_s=None))
 
     @asynccontextmanager
     async def follow(self, task: str) -> AsyncIterator[AsyncIterator[Update]]:

@@ -6,35 +6,44 @@ Answers nothing by itself: ``Desk`` decides, ``Executor`` does, ``Channels`` tel
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Any
 
 from nats.aio.msg import Msg
 
-from schemas.events import TaskCompleted, TaskRouted
+from schemas.events import TaskCompleted, TaskRouted, WorkerPaused, WorkerResumed
 from schemas.statistics import Statistics
 from schemas.subjects import ROUTER_CANCEL, pulse_subject
 from schemas.work import Answer, CancelTask, encode_wire
-from services.router import intake, past
+from services.router import groups, intake, past
+from services.router.decider import Decider
 from services.router.desk import Desk
 from services.router.dispatch.heard import PULSE_S
 from services.router.dispatch.permits import Limits
+from services.router.dispatch.state import Task
+from services.router.dispatch.turn import Absence
 from services.router.domains import Rule
 from services.router.door import Door
-from services.router.execute import Executor
+from services.router.execute import Executor, wake_nobody
 from services.router.fleet import Fleet
 from services.router.follow import Channels
+from services.router.fullness import Places
 from services.router.hearing import Hearing
-from services.router.port import NewTask, Readiness, Submitted, TaskStatus, Update
+from services.router.policy.routes import Routes
+from services.router.port import NewTask, Readiness, RoutesInForce, Submitted, TaskStatus, Update
 from services.router.readers import Readers
+from services.router.rises import Rises
+from services.router.routes_file import in_force
 from services.router.term import Term
 from services.router.texts import Texts
+from services.router.tuning import Tuning
 from services.router.view import queue_of
 from services.runtime.bus import Bus
 from services.runtime.clock import Clock
 from services.runtime.logs import logger
 from services.runtime.provision import provision
+from services.runtime.watch import Watched
 
 log = logger("router")
 
@@ -56,27 +65,36 @@ class RouterService:
         limits: Limits,
         slider: float = 1.0,
         grace_s: float = 10.0,
-        queue_total: int = 1000,
-        queue_client: int = 200,
+        places: Places | None = None,
         sync: str | None = None,
         keep_s: float | None = None,
+        routes: Watched[Routes] | None = None,
+        absence: Absence | None = None,
+        tuning: Watched[Tuning] | None = None,
+        wake: Callable[[str], Awaitable[None]] = wake_nobody,
     ) -> None:
         self._bus, self._router, self._clock, self._new_id = bus, router, clock, new_id
         self._rules, self._sync, self._keep_s = rules, sync, keep_s
-        self.desk = Desk(router, slider=slider, limits=limits, new_id=new_id)
+        self.desk = Desk(router, slider=slider, limits=limits, new_id=new_id, absence=absence)
+        self._routes, self._tuning = routes, tuning
+        self._decider = Decider(self, self.desk, rules, clock)
+        if routes is not None:
+            self.desk.routes = routes.value
         self.channels = Channels()
         self._readers = Readers(bus, self.desk, self.channels, unix=clock.unix, grace_s=grace_s)
+        self._rises = Rises()
         self._hearing = Hearing(bus, self.desk, self.channels, step=self._step, told=self._readers.told)
         self._term = Term(bus, self.desk, clock)
         self._texts = Texts(
             bus, keep_s, state=lambda: self.desk.state, decides=self._decides, passed=self._hearing.passed
         )
         self._executor = Executor(
-            bus, self.desk.live, now=lambda: self.desk.now, position=lambda: self.desk.state.position, done=self._soon
-        )
+            bus, self.desk.live, now=lambda: self.desk.now, position=lambda: self.desk.state.position, done=self._soon,
+            wake=wake,
+        )  # fmt: skip
         self._door = Door(
             bus, self.desk, self.channels, self._executor, rules, clock, passed=self._hearing.passed, step=self._step,
-            queue_total=queue_total, queue_client=queue_client,
+            places=places or Places(),
         )  # fmt: skip
         self._loops: list[asyncio.Task[None]] = []
         self._later: asyncio.TimerHandle | None = None
@@ -88,12 +106,16 @@ class RouterService:
         for change in await provision(self._bus, keep_s=self._keep_s):
             log.info(change, action="provisioned")
         await self._term.restore()
-        self.desk.live.confirmed.update(dict.fromkeys(await self._consumers(), 0))
+        self.desk.live.confirmed.update(dict.fromkeys(await groups.existing(self._bus), 0))
         await self._bus.listen(pulse_subject(self._router), self._on_pulse)
         await self._hearing.start()
         self._last = self.desk.state.position
         loops = (self._pulses, self._term.campaign, self._term.save_often, self._texts.run, self._hearing.wait)
         self._loops = [asyncio.create_task(loop()) for loop in loops]
+        if self._routes is not None:
+            self._loops.append(asyncio.create_task(self._routes.run(self._rerouted)))
+        if self._tuning is not None:
+            self._loops.append(asyncio.create_task(self._tuning.run(self._tuned)))
 
     async def close(self) -> None:
         loops, self._loops = self._loops, []  # without loops nothing is decided any more
@@ -102,6 +124,7 @@ class RouterService:
         if loops:
             await asyncio.wait(loops)
         await self._readers.close()
+        await self._decider.close()
         await self._executor.close()
         await self._hearing.stop()
         if self._last and self._bus.connected:
@@ -112,18 +135,6 @@ class RouterService:
         done, _ = await asyncio.wait(self._loops, return_when=asyncio.FIRST_COMPLETED)
         for task in done:
             task.result()
-
-    async def _consumers(self) -> list[str]:
-        """Groups and lanes that exist, so that those whose holders left while no router ran are deleted some day too."""
-        found: list[str] = []
-        total = 1
-        while len(found) < total:
-            page = await self._bus.api("CONSUMER.NAMES.TASKS", {"offset": len(found)})
-            names, total = page.get("consumers") or [], int(page["total"])
-            found += names
-            if not names:
-                break
-        return [name for name in found if name[:2] in ("g~", "l~")]
 
     # -- what goes out -------------------------------------------------------------------------------------------------
 
@@ -165,10 +176,23 @@ class RouterService:
             for task, reason in list(self.desk.live.cancels.items()):
                 await self._bus.send(ROUTER_CANCEL, encode_wire(CancelTask(task=task, reason=reason)))
 
+    def _rerouted(self, routes: Routes) -> None:
+        """Another routes.toml is in force: what waits goes by it too."""
+        self.desk.routes = routes
+        self.desk.refresh()
+        self._step()
+
+    def _tuned(self, tuning: Tuning) -> None:
+        """What runs goes on; what waits goes by the new numbers."""
+        self.desk.limits, self.desk.slider, self.desk.absence = tuning.limits, tuning.slider, tuning.absence
+        self._door.places = tuning.places
+        self.desk.refresh()
+        self._step()
+
     # -- the port ------------------------------------------------------------------------------------------------------
 
     async def submit(self, task: NewTask) -> Submitted:
-        return await self._door.submit(task)
+        return await self._door.submit(await self._decider.advised(task))
 
     async def cancel(self, task: str, reason: str) -> bool:
         found, channel = self.desk.state.task(task), self.channels.get(task)
@@ -182,7 +206,7 @@ class RouterService:
     async def status(self, task: str) -> TaskStatus | None:
         found = self.desk.state.task(task)
         if found is not None:
-            return self._readers.status(found)
+            return self._shown(found)
         channel = self.channels.get(task)
         if channel is not None and channel.status is not None:
             return channel.status  # accepted a moment ago; its fact is on its way back
@@ -200,7 +224,7 @@ class RouterService:
 
     def preview(self, task: NewTask) -> Submitted:
         unix = self._clock.unix()
-        asked = intake.read(task, 0, self._rules, self.desk.fleet(unix))
+        asked = intake.read(task, 0, self._rules, self.desk.fleet(unix), self.desk.routes)
         decision = self.desk.decision(intake.request_from(task, asked), "preview", unix)
         routed = self.desk.routed(decision, "preview", None, unix)
         return Submitted(task="preview", domain=asked.domain, language=asked.language, decision=routed)
@@ -211,16 +235,42 @@ class RouterService:
             return await past.explain(self._bus, task)
         events = await past.events_at(self._bus, found.seqs)
         routed = next((event for event in events if isinstance(event, TaskRouted)), None)
-        return self._readers.status(found), routed, events
+        return self._shown(found), routed, events
+
+    async def pause(self, worker: str, for_s: float | None, reason: str) -> None:
+        await self._say(WorkerPaused(**self._envelope(), worker=worker, for_s=for_s, reason=reason))
+
+    async def resume(self, worker: str, reason: str) -> None:
+        await self._say(WorkerResumed(**self._envelope(), worker=worker, reason=reason))
+
+    async def _say(self, event: WorkerPaused | WorkerResumed) -> None:
+        """Stored, and folded here where nothing holds that up."""
+        ack = await self._bus.publish_event(event, event.id)
+        await self._hearing.passed(ack.seq)
+
+    def _envelope(self) -> dict[str, Any]:
+        return {"id": self._new_id(), "at": self._clock.unix(), "by": self._router}
 
     def fleet(self) -> Fleet:
         return self.desk.fleet(self._clock.unix())
 
+    def routes(self) -> RoutesInForce:
+        return in_force(self._routes)
+
     def statistics(self) -> Statistics:
         return self.desk.stats
 
+    def _shown(self, task: Task) -> TaskStatus:
+        """What waits has its place among the others, as of now."""
+        if task.live is None and task.terminal is None:
+            return next(status for status in self.queue() if status.task == task.submitted.task)
+        return self._readers.status(task)
+
     def queue(self) -> tuple[TaskStatus, ...]:
-        return queue_of(self.desk.state, self.desk.live, self.desk.plan(), int(self._clock.unix() * 1e6))
+        """Everybody is shown the same, so that a rise is told once and for all."""
+        unix = self._clock.unix()
+        tasks = queue_of(self.desk.state, self.desk.live, self.desk.plan(), int(unix * 1e6))
+        return self._rises.look(tasks, self.desk.fleet(unix))
 
     def readiness(self) -> Readiness:
         state = self.desk.state
@@ -237,5 +287,7 @@ class RouterService:
             workers=sum(1 for view in self.fleet().workers.values() if view.alive),
             waiting=waiting,
             sync=self._sync,
+            routes=self.routes().problem,
+            settings=self._tuning.problem if self._tuning is not None else None,
             reason=why or (None if state.epoch > 0 else "no dispatcher has been elected yet"),
         )

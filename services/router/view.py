@@ -67,6 +67,8 @@ def _view(
         alive=heard is not None and not heard.suspect and now - heard.heard_at <= max(ALIVE_S, FRESH_S),
         fresh=fresh_load or (credit is not None and heard is not None and now - heard.credit_at <= FRESH_S),
         draining=credit.draining if credit else False,
+        paused=record.paused,
+        pause_left_s=None if record.paused_until_us is None else max(0.0, (record.paused_until_us - now_us) / 1e6),
     )
 
 
@@ -110,8 +112,10 @@ def _wait_s(
     return min(ends) if ends else None
 
 
-def status_of(task: Task, *, now_us: int, position: int | None = None, reason: str | None = None) -> TaskStatus:
-    """One task as surfaces show it."""
+def status_of(
+    task: Task, *, now_us: int, position: int | None = None, reason: str | None = None, eta_s: float | None = None
+) -> TaskStatus:
+    """One task as surfaces show it. What waits has waited since it came, whatever was tried meanwhile."""
     submitted, live, terminal = task.submitted, task.live, task.terminal
     last = task.attempts[max(task.attempts)] if task.attempts else None
     status = TaskStatus(
@@ -128,9 +132,16 @@ def status_of(task: Task, *, now_us: int, position: int | None = None, reason: s
         attempt=last.n if last else 0,
         position=position if live is None else None,
         reason=reason if live is None else None,
-        waited_s=max(0.0, ((last.released_us if last else now_us) - task.at_us) / 1e6),
+        eta_s=eta_s if live is None else None,
+        waited_s=max(0.0, (_waited_until(task, now_us) - task.at_us) / 1e6),
     )
     return msgspec.structs.replace(status, **_ended(terminal))
+
+
+def _waited_until(task: Task, now_us: int) -> int:
+    if task.attempts and (task.live is not None or task.terminal is not None):
+        return task.attempts[max(task.attempts)].released_us
+    return now_us
 
 
 def _ended(terminal: Terminal | None) -> dict[str, Any]:
@@ -153,10 +164,16 @@ def _ended(terminal: Terminal | None) -> dict[str, Any]:
 
 
 def queue_of(state: RouterState, live: Live, plan: Plan, now_us: int) -> tuple[TaskStatus, ...]:
-    """The waiting tasks in order, with position and reason, then those released and running."""
+    """The waiting tasks in order, with position, reason and predicted seconds to their start, then those released and running."""
     waiting = queue(state, live)
     shown = [
-        status_of(task, now_us=now_us, position=n, reason=plan.holds.get(task.submitted.task))
+        status_of(
+            task,
+            now_us=now_us,
+            position=n,
+            reason=plan.holds.get(task.submitted.task),
+            eta_s=plan.starts.get(task.submitted.task),
+        )
         for n, task in enumerate(waiting, 1)
     ]
     busy = [task for task in state.tasks.values() if task.live is not None]

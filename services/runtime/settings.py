@@ -2,7 +2,7 @@
 
 Answers "how should it behave here?". The environment stands over the file, the file over the defaults below. A key that does not
 exist or cannot be so is refused by name, never ignored: a misspelt limit would be no limit. Lists in the environment are
-separated by commas; the tables ``[models]`` and ``[domains]`` come from the file only.
+separated by commas; the tables ``[models]``, ``[domains]`` and ``[wake]`` come from the file only.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ Seconds = Annotated[float, msgspec.Meta(ge=0)]
 Count = Annotated[int, msgspec.Meta(ge=0)]
 AtLeastOne = Annotated[int, msgspec.Meta(ge=1)]
 Port = Annotated[int, msgspec.Meta(ge=-1, le=65_535)]
+Mac = Annotated[str, msgspec.Meta(pattern="^([0-9A-Fa-f]{2}[:-]?){5}[0-9A-Fa-f]{2}$")]
 
 PREFIX = "HEADRACE_"
 
@@ -45,13 +46,15 @@ class Nats(Section, frozen=True, kw_only=True):
 
 class Router(Section, frozen=True, kw_only=True):
     """``slider``: the seconds one would wait for one more point of quality. ``grace_s``: how long a task outlives its last
-    reader. ``id``: who this router is in the log; by default made once and kept in the data directory."""
+    reader. ``id``: who this router is in the log; by default made once and kept in the data directory. ``routes``: the file of
+    virtual models; by default routes.toml beside the settings file, without one in the data directory."""
 
     host: str = "127.0.0.1"
     port: Port = 8420
     slider: float = 1.0
     grace_s: Seconds = 10.0
     id: str | None = None
+    routes: Path | None = None
 
 
 class Timeouts(Section, frozen=True, kw_only=True):
@@ -101,9 +104,10 @@ class DomainRules(Section, frozen=True, kw_only=True):
 
 
 class Limit(Section, frozen=True, kw_only=True):
-    """How many attempts may run at once: for each name its own number, else the default; None is no limit."""
+    """How many attempts may run at once: of a name its own number, else the default; of all names a total. None is no limit."""
 
     default: AtLeastOne | None = None
+    total: AtLeastOne | None = None
     names: dict[str, AtLeastOne] = {}
 
     def of(self, name: str) -> int | None:
@@ -111,11 +115,29 @@ class Limit(Section, frozen=True, kw_only=True):
 
 
 class Limits(Section, frozen=True, kw_only=True):
+    """``no_worker_wait_s``: how long an interactive task waits where nobody who could take it is there; ``no_worker_wait_wake_s``: the
+    same after a machine was told to wake."""
+
     model: Limit = Limit()
     client: Limit = Limit()
     backend: Limit = Limit()
     queue_total: AtLeastOne = 1000
     queue_client: AtLeastOne = 200
+    no_worker_wait_s: Seconds = 30.0
+    no_worker_wait_wake_s: Seconds = 180.0
+
+
+class Wake(Section, frozen=True, kw_only=True):
+    """How a sleeping machine is woken: a shell command, or a Wake-on-LAN packet to ``mac``."""
+
+    command: str | None = None
+    mac: Mac | None = None
+    broadcast: str = "255.255.255.255"
+    port: Annotated[int, msgspec.Meta(ge=1, le=65_535)] = 9
+
+    def __post_init__(self) -> None:
+        if self.command is None and self.mac is None:
+            raise ValueError("says neither a command nor a mac; one of them wakes the machine")
 
 
 class Privacy(Section, frozen=True, kw_only=True):
@@ -134,6 +156,7 @@ class Settings(Section, frozen=True, kw_only=True):
     models: dict[str, str | ModelName] = {}
     domains: dict[str, DomainRules] = {}
     limits: Limits = Limits()
+    wake: dict[str, Wake] = {}
     privacy: Privacy = Privacy()
 
     def model_names(self) -> dict[str, ModelName]:
@@ -146,14 +169,19 @@ class Settings(Section, frozen=True, kw_only=True):
 
 def load(path: Path | None, environ: Mapping[str, str]) -> Settings:
     """Raises SettingsError naming the key and where it was set. A missing file is an error only if it was asked for."""
-    tree: dict[str, Any] = {}
-    if path is not None:
-        try:
-            tree = tomllib.loads(path.read_text())
-        except OSError as error:
-            raise SettingsError(f"cannot read the settings file {path}: {error.strerror}") from error
-        except tomllib.TOMLDecodeError as error:
-            raise SettingsError(f"{path} is not TOML: {error}") from error
+    try:
+        content = path.read_bytes() if path is not None else b""
+    except OSError as error:
+        raise SettingsError(f"cannot read the settings file {path}: {error.strerror}") from error
+    return parse(content, path, environ)
+
+
+def parse(content: bytes, path: Path | None, environ: Mapping[str, str]) -> Settings:
+    """``load`` of a file that was read already."""
+    try:
+        tree: dict[str, Any] = tomllib.loads(content.decode())
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise SettingsError(f"{path} is not TOML: {error}") from error
     source = {key: variable for variable, key in _override(tree, environ).items()}
     try:
         settings = msgspec.convert(tree, Settings, dec_hook=_decode)

@@ -24,6 +24,7 @@ from services.router.port import (
     NewTask,
     Readiness,
     RestartUpdate,
+    RoutesInForce,
     StatusUpdate,
     Submitted,
     TaskStatus,
@@ -192,6 +193,7 @@ class MemoryRouter:
         self.refusal: HeadraceError | None = None
         self.view = Fleet(workers={worker.id: worker for worker in (DESKTOP, LAPTOP)})
         self.numbers = Statistics()
+        self.in_force = RoutesInForce()
         self.state = Readiness(
             ready=True, dispatcher=True, epoch=1, position=5, last=5, workers=2, waiting=0, sync="always"
         )
@@ -264,8 +266,21 @@ class MemoryRouter:
         play = self.plays.get(task)
         return None if play is None else (play.status, self._decision(play.asked), ())
 
+    async def pause(self, worker: str, for_s: float | None, reason: str) -> None:
+        self._replace(worker, paused=True, pause_left_s=for_s)
+
+    async def resume(self, worker: str, reason: str) -> None:
+        self._replace(worker, paused=False, pause_left_s=None)
+
+    def _replace(self, worker: str, **changes: Any) -> None:
+        changed = msgspec.structs.replace(self.view.workers[worker], **changes)
+        self.view = Fleet(workers={**self.view.workers, worker: changed})
+
     def fleet(self) -> Fleet:
         return self.view
+
+    def routes(self) -> RoutesInForce:
+        return self.in_force
 
     def statistics(self) -> Statistics:
         return self.numbers

@@ -1,6 +1,6 @@
 """Tasks that nobody who is there could take: since when, whom to wake, when to give up.
 
-Answers "is somebody's machine asleep, and is it still worth waiting?" (RELIABILITY.md R10). Only an interactive task ever gives up:
+Answers "is somebody's machine asleep, and is it still worth waiting?" (RELIABILITY.md R10). Only an interactive task gives up:
 somebody sits before it. Batch and background wait on, and so does every task while a machine that could take it is only paused.
 It wakes nobody itself: that is the shell's, asked for as a ``Wake``.
 """
@@ -124,7 +124,7 @@ def _known_holders(turn: Turn, task: Task) -> list[str]:
 
 
 def _worth_waiting(turn: Turn, worker: str, wait: Wait) -> bool:
-    """It is only paused; or said something since the last look, which may be that it is back; or it has no slot to offer just now."""
+    """It is only paused; or said something since the last look, perhaps that it is back; or has no slot to offer just now."""
     heard = turn.live.workers.get(worker)
     if heard is None or not _heard(turn, worker):
         return False

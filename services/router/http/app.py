@@ -12,6 +12,7 @@ from services.router.http.live import Timing
 from services.router.http.native import native_routes
 from services.router.http.openai import openai_routes
 from services.router.http.overview import overview_routes
+from services.router.http.pausing import pausing_routes
 from services.router.http.problems import INTERNAL, Problem, http_problem, problem_of, respond
 from services.router.port import RouterPort
 from services.runtime.logs import logger
@@ -26,6 +27,7 @@ def create_app(router: RouterPort, *, timing: Timing | None = None) -> FastAPI:
     app = FastAPI(title="Headrace", docs_url=None, redoc_url=None, redirect_slashes=False)
     app.include_router(native_routes(router, timing))
     app.include_router(overview_routes(router))
+    app.include_router(pausing_routes(router))
     app.include_router(openai_routes(router, timing))
     app.add_exception_handler(HeadraceError, _on_refusal)
     app.add_exception_handler(HTTPException, _on_http)

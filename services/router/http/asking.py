@@ -9,7 +9,7 @@ import msgspec
 from schemas.events import Urgency
 from services.router.fleet import Fleet
 from services.router.http.reading import BadRequest
-from services.router.nearest import resolve_worker
+from services.router.nearest import nearest, resolve_worker
 
 AUTO = "auto"
 """The virtual model that leaves the choice to the router."""
@@ -54,7 +54,7 @@ def wanted_model(model: str | None) -> str | None:
 
 
 def worker_id(fleet: Fleet, wanted: str | None, field: str) -> str | None:
-    """The id for an id or a name. Raises BadRequest where nobody or several are called so."""
+    """The id for an id or a name. Raises BadRequest, with the nearest names, where nobody or several are called so."""
     found = None if wanted is None else resolve_worker(fleet, wanted)
     if wanted is None or found is not None:
         return found
@@ -63,8 +63,9 @@ def worker_id(fleet: Fleet, wanted: str | None, field: str) -> str | None:
         raise BadRequest(
             f"{field}: {len(named)} workers are called {wanted!r}; use an id: {', '.join(sorted(named))}", field
         )
-    known = ", ".join(sorted(worker.name for worker in fleet.workers.values())) or "none yet"
-    raise BadRequest(f"{field}: no worker is called {wanted!r}; known: {known}", field)
+    close = nearest(wanted, (worker.name for worker in fleet.workers.values()))
+    hint = f"nearest: {', '.join(close)}" if close else "the fleet has no worker yet"
+    raise BadRequest(f"{field}: no worker is called {wanted[:64]!r}; {hint}", field, close)
 
 
 def given(values: dict[str, Any], taken: frozenset[str]) -> dict[str, Any]:

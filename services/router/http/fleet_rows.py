@@ -11,7 +11,7 @@ BACKEND_DOWN = "backend down"
 
 
 class WorkerRow(msgspec.Struct, frozen=True, kw_only=True):
-    """``unknown`` has, for each null field, why it is null."""
+    """``unknown`` has, for each null field, why it is null; ``paused`` says how long, and is empty where it is not paused."""
 
     id: str
     name: str
@@ -28,6 +28,7 @@ class WorkerRow(msgspec.Struct, frozen=True, kw_only=True):
     resident: tuple[str, ...] | None
     models: tuple[str, ...]
     unknown: dict[str, str]
+    paused: str
 
 
 class Holder(msgspec.Struct, frozen=True, kw_only=True):
@@ -53,7 +54,7 @@ class ModelRow(msgspec.Struct, frozen=True, kw_only=True):
 
 def worker_rows(fleet: Fleet) -> tuple[WorkerRow, ...]:
     """By name, then id."""
-    return tuple(_worker_row(worker) for worker in sorted(fleet.workers.values(), key=lambda w: (w.name, w.id)))
+    return tuple(worker_row(worker) for worker in sorted(fleet.workers.values(), key=lambda w: (w.name, w.id)))
 
 
 def model_rows(fleet: Fleet) -> tuple[ModelRow, ...]:
@@ -63,6 +64,8 @@ def model_rows(fleet: Fleet) -> tuple[ModelRow, ...]:
 def worker_state(worker: WorkerView) -> str:
     if not worker.alive:
         return "silent"
+    if worker.paused:
+        return "paused"
     if worker.backend_up is False:
         return BACKEND_DOWN
     if worker.draining:
@@ -70,7 +73,7 @@ def worker_state(worker: WorkerView) -> str:
     return "ready" if worker.fresh else "stale"
 
 
-def _worker_row(worker: WorkerView) -> WorkerRow:
+def worker_row(worker: WorkerView) -> WorkerRow:
     reasons = {
         "free": NO_CREDIT,
         "running": NO_CREDIT,
@@ -95,6 +98,7 @@ def _worker_row(worker: WorkerView) -> WorkerRow:
         resident=None if worker.resident is None else tuple(sorted(worker.resident)),
         models=tuple(sorted(worker.models)),
         unknown={field: reason for field, reason in reasons.items() if getattr(worker, field) is None},
+        paused=worker.pause_words if worker.paused else "",
     )
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 from starlette.responses import Response
 
-from schemas.errors import BusError, HeadraceError, UnknownModel
+from schemas.errors import BusError, HeadraceError, UnknownModel, UnknownRoute
 from services.router.http.reading import BadRequest
 from services.router.port import Busy, TaskStatus, TooLarge
 
@@ -29,6 +29,16 @@ class Problem(msgspec.Struct, frozen=True, kw_only=True):
     field: str | None = None
     nearest: tuple[str, ...] = ()
     retry_after_s: float | None = None
+    numbers: dict[str, float] = {}
+
+
+class UnknownWorker(HeadraceError, LookupError):
+    """Nobody in the fleet is called so; ``nearest`` are the closest names there are."""
+
+    def __init__(self, worker: str, nearest: tuple[str, ...] = ()) -> None:
+        hint = f"nearest: {', '.join(nearest)}" if nearest else "the fleet has no worker yet"
+        super().__init__(f"no worker is called {worker[:64]!r}; {hint}")
+        self.nearest = nearest
 
 
 class UnknownTask(HeadraceError, LookupError):
@@ -43,15 +53,27 @@ def problem_of(error: HeadraceError) -> Problem:
     message = str(error)
     match error:
         case BadRequest():
-            return Problem(status=400, code="invalid_request", message=message, field=error.field)
+            return Problem(
+                status=400, code="invalid_request", message=message, field=error.field, nearest=error.nearest
+            )
         case TooLarge():
             return Problem(status=413, code="too_large", message=message)
         case UnknownModel():
             return Problem(status=404, code="unknown_model", message=message, field="model", nearest=error.nearest)
+        case UnknownWorker():
+            return Problem(status=404, code="unknown_worker", message=message, field="worker", nearest=error.nearest)
+        case UnknownRoute():
+            return Problem(status=404, code="unknown_route", message=message, field="route", nearest=error.nearest)
         case UnknownTask():
             return Problem(status=404, code="unknown_task", message=message)
         case Busy():
-            return Problem(status=error.status, code="busy", message=message, retry_after_s=error.retry_after_s)
+            return Problem(
+                status=error.status,
+                code="busy",
+                message=message,
+                retry_after_s=error.retry_after_s,
+                numbers=error.numbers,
+            )
         case BusError():
             return Problem(status=503, code="not_stored", message=message, retry_after_s=AGAIN_S)
         case _ if isinstance(error, ValueError):
@@ -103,6 +125,7 @@ def native_form(problem: Problem) -> dict[str, Any]:
             "field": problem.field,
             "nearest": problem.nearest,
             "retry_after_s": problem.retry_after_s,
+            **({"numbers": problem.numbers} if problem.numbers else {}),
         }
     }
 
@@ -115,7 +138,10 @@ def openai_form(problem: Problem) -> dict[str, Any]:
     else:
         kind = "invalid_request_error"
     code = "model_not_found" if problem.code == "unknown_model" else problem.code
-    return {"error": {"message": problem.message, "type": kind, "param": problem.field, "code": code}}
+    error: dict[str, Any] = {"message": problem.message, "type": kind, "param": problem.field, "code": code}
+    if problem.numbers:
+        error["numbers"] = problem.numbers  # clients of OpenAI skip what they do not know
+    return {"error": error}
 
 
 def respond(problem: Problem, *, openai: bool, headers: Mapping[str, str] | None = None) -> Response:

@@ -24,11 +24,12 @@ _AT = re.compile(r" - at `\$\.?(.*)`$")
 
 
 class BadRequest(HeadraceError, ValueError):
-    """A request that cannot be understood; ``field`` is where, in the client's own words."""
+    """A request that cannot be understood; ``field`` is where, in the client's own words; ``nearest`` what may be meant."""
 
-    def __init__(self, message: str, field: str | None = None) -> None:
+    def __init__(self, message: str, field: str | None = None, nearest: tuple[str, ...] = ()) -> None:
         super().__init__(message)
         self.field = field
+        self.nearest = nearest
 
 
 async def read_json(request: Request) -> dict[str, Any]:

@@ -22,9 +22,9 @@ def test_a_worker_is_found_by_id_or_by_a_name_that_only_it_has() -> None:
 def test_a_name_that_two_have_or_nobody_is_refused_with_the_way_out() -> None:
     with pytest.raises(BadRequest, match="use an id: w-2, w-3"):
         worker_id(FLEET, "laptop", "w")
-    with pytest.raises(BadRequest, match="known: desktop, laptop"):
+    with pytest.raises(BadRequest, match="nearest: desktop, laptop"):
         worker_id(FLEET, "nas", "w")
-    with pytest.raises(BadRequest, match="none yet"):
+    with pytest.raises(BadRequest, match="no worker yet"):
         worker_id(Fleet(), "nas", "w")
 
 
