@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 from typing import NamedTuple
 
-from schemas.events import Credit, ModelInfo
+from schemas.events import ModelInfo
 from schemas.prediction import TYPICAL_PROMPT_TOKENS
 from schemas.subjects import group_durable, lane_durable
 from services.router.dispatch.completion import Machine, Parts, Speed, parts_of, service_s
@@ -41,6 +41,8 @@ class Bids:
         self._rows: dict[tuple[str, str, tuple[str, ...]], list[Row]] = {}
         self._taken: dict[tuple[str, str, tuple[str, ...]], float] = {}
         self._pairs: dict[str, _Pairs] = {}
+        self._priorities: dict[tuple[str, str], int] = {}
+        self._groups: dict[tuple[str, str], str] = {}
 
     def pairs(self, task: Task) -> _Pairs:
         name = task.submitted.task
@@ -90,10 +92,13 @@ class Bids:
                 continue
             others_s = behind * self._taken_s(model, domain, workers) if behind and len(pairs) > 1 else 0.0
             for machine, speed, priority in self._rows_of(model, domain, workers):
+                base_s = others_s - worth * speed.quality
+                if rank is not None and (not machine.fresh, machine.wait_s + base_s) > rank[:2]:
+                    continue  # whatever it takes there, it cannot be the least
                 if machine.worker in without:
                     continue
                 parts = parts_of(speed, machine, model, prompt, most)
-                cost_s = sum(parts) + others_s - worth * speed.quality
+                cost_s = sum(parts) + base_s
                 if rank is not None and (not machine.fresh, cost_s) > rank[:2]:
                     continue
                 mine = (not machine.fresh, cost_s, priority, -machine.free)
@@ -114,7 +119,7 @@ class Bids:
             for machine, speed, priority in self._rows_of(model, domain, workers):
                 if machine.worker not in without:
                     parts = parts_of(speed, machine, model, prompt, most)
-                    cost_s = sum(parts) + others_s - worth * speed.quality
+                    cost_s = sum(parts) + (others_s - worth * speed.quality)  # as in _choose, to the last bit
                     found.append(_offer(model, machine, speed, priority, parts, others_s, cost_s))
         return found
 
@@ -158,16 +163,22 @@ class Bids:
 
     def _priority(self, worker: str, model: str) -> int:
         """The standing pull's for the model's group, else its lane's."""
-        heard = self.live.workers.get(worker)
-        if heard is None or heard.credit is None:
-            return UNARMED
-        return pull_of(heard.credit, worker, self.infos[worker].get(model))
+        found = self._priorities.get((worker, model))
+        if found is None:
+            heard, info = self.live.workers.get(worker), self.infos[worker].get(model)
+            armed = heard.credit.armed if heard is not None and heard.credit is not None else {}
+            found = armed.get(self._group(info), UNARMED) if info is not None else UNARMED
+            if found == UNARMED and armed:
+                found = armed.get(lane_durable(worker), UNARMED)
+            self._priorities[worker, model] = found
+        return found
 
-
-def pull_of(credit: Credit, worker: str, info: ModelInfo | None) -> int:
-    capability = info.capability if info is not None else "cpu_inference"
-    group = group_durable(capability, info.name) if info is not None else ""
-    return credit.armed.get(group, credit.armed.get(lane_durable(worker), UNARMED))
+    def _group(self, info: ModelInfo) -> str:
+        key = (info.capability, info.name)
+        found = self._groups.get(key)
+        if found is None:
+            found = self._groups[key] = group_durable(*key)
+        return found
 
 
 def _offer(

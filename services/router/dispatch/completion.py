@@ -71,11 +71,13 @@ class Machine:
     paused: bool = False
     room: tuple[int, int] = (0, 1)
     running: int = 0
+    wait_s: float = 0.0
 
-    def wait_s(self) -> float:
-        """Until a slot is free."""
-        full = len(self.ends) - self.slots
-        return self.ends[full] if full >= 0 else 0.0
+    def busy_until(self, ends: list[float]) -> None:
+        """``ends`` in order; ``wait_s`` is when a slot is free."""
+        self.ends = ends
+        full = len(ends) - self.slots
+        self.wait_s = ends[full] if full >= 0 else 0.0
 
     def place(self, model: str, parts: Parts, beta: float, sizes: dict[str, int | None]) -> None:
         """Put an attempt behind all that is there: its end joins the others, which move by what it takes from them."""
@@ -84,8 +86,9 @@ class Machine:
         if beta and rest:
             together = 1.0 + beta * (len(rest) - 1)
             rest = [end + beta * min(end / together, parts.decode_s) for end in rest]
-        self.ends = sorted(wait + end for end in rest)
-        insort(self.ends, parts.total_s)
+        ends = sorted(wait + end for end in rest)
+        insort(ends, parts.total_s)
+        self.busy_until(ends)
         self._load(model, sizes)
 
     def _load(self, model: str, sizes: dict[str, int | None]) -> None:
@@ -118,27 +121,22 @@ def running_then(ends: list[float], slots: int) -> list[float]:
 def parts_of(speed: Speed, machine: Machine, model: str, prompt_tokens: int, max_tokens: int | None) -> Parts:
     """C(t, w) taken apart. With n < k slots busy: X = β · Σ min(rem / f(n), D), f(n) = 1 + β(n - 1); a full machine's slot is
     free at its earliest end, and the rest is as it will be then."""
-    share = factor(machine.others_use)
+    share = factor(machine.others_use, speed.others_weight)
     output = speed.output if max_tokens is None or max_tokens > speed.output else float(max_tokens)
     decode_s = output / (speed.decode * share)
     load_s = 0.0 if model in machine.loaded else speed.load_s
-    ends, wait_s, sharing_s = machine.ends, 0.0, 0.0
-    if ends:
-        full = len(ends) - machine.slots
-        if full >= 0:
-            wait_s = ends[full]
-        beta = speed.slowdown
-        if beta and machine.slots > 1:
-            rest = running_then(ends, machine.slots)
-            if rest:
-                together = 1.0 + beta * (len(rest) - 1)
-                sharing_s = beta * sum([min(end / together, decode_s) for end in rest])
-    return Parts(wait_s, load_s, prompt_tokens / (speed.prefill * share), decode_s, sharing_s)
+    sharing_s, beta = 0.0, speed.slowdown
+    if machine.slots > 1 and beta and machine.ends:
+        rest = running_then(machine.ends, machine.slots)
+        if rest:
+            together = 1.0 + beta * (len(rest) - 1)
+            sharing_s = beta * sum([min(end / together, decode_s) for end in rest])
+    return Parts(machine.wait_s, load_s, prompt_tokens / (speed.prefill * share), decode_s, sharing_s)
 
 
 def service_s(speed: Speed, machine: Machine, prompt_tokens: int, max_tokens: int | None = None) -> float:
     """S(m, w): what a task with that prompt takes there when nothing else is, the model loaded."""
-    share = factor(machine.others_use)
+    share = factor(machine.others_use, speed.others_weight)
     output = speed.output if max_tokens is None or max_tokens > speed.output else float(max_tokens)
     return prompt_tokens / (speed.prefill * share) + output / (speed.decode * share)
 
@@ -155,7 +153,7 @@ def worker_input(machine: Machine) -> WorkerInput:
         free=machine.free,
         slots=machine.slots,
         running=machine.running,
-        waiting_s=machine.wait_s(),
+        waiting_s=machine.wait_s,
         others_use=machine.others_use,
         others_reason=machine.others_reason,
         resident=tuple(machine.loaded) if machine.resident_known or machine.loaded else None,
@@ -169,12 +167,11 @@ def worker_input(machine: Machine) -> WorkerInput:
 
 def machine_of(given: WorkerInput) -> Machine:
     """The machine that a recorded decision saw, for computing it again."""
-    return Machine(
+    machine = Machine(
         worker=given.worker,
         name=given.worker,
         slots=given.slots or 1,
         free=given.free or 0,
-        ends=list(given.remaining_s or ()),
         loaded=list(given.resident or ()),
         resident_known=given.resident is not None,
         others_use=given.others_use,
@@ -185,3 +182,5 @@ def machine_of(given: WorkerInput) -> Machine:
         fresh=given.fresh,
         running=given.running or 0,
     )
+    machine.busy_until(list(given.remaining_s or ()))
+    return machine

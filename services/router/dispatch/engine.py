@@ -75,7 +75,11 @@ def _routes(turn: Turn) -> Iterator[Action]:
 
 def _ends(turn: Turn) -> Iterator[Action]:
     """The router's terminal facts: cancelled, failed for good, dead, past the deadline."""
+    live = turn.live
     for task_id, task in turn.state.tasks.items():
+        is_new = not task.attempts and task.submitted.deadline_s is None
+        if is_new and task_id not in live.cancels and task_id not in live.waits:
+            continue
         if task.terminal is None and (end := _end(turn, task_id, task)) is not None:
             yield Publish(end, end_id(task_id))
 

@@ -133,7 +133,7 @@ def _ends(
         known = state.attempt(key)
         if known is None or not known.ended:
             ends.append(LEAST_LEFT_S)
-    machine.ends = sorted(ends)
+    machine.busy_until(sorted(ends))
 
 
 def _predicted_s(machine: Machine, task: Task, attempt: Attempt, state: RouterState, outlook: Outlook) -> float:

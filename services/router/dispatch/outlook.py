@@ -51,7 +51,7 @@ class Outlook:
         prefer: Prefer | None = None,
     ) -> None:
         self.stats, self.slider, self.order_k, self.pairs, self.prefer = stats, slider, order_k, pairs, prefer
-        self._speeds: dict[tuple[str, str, str], Speed] = {}
+        self._speeds: dict[tuple[str, str, str, int | None], Speed] = {}
         self._version = -1
 
     def slider_of(self, task: Task) -> float:
@@ -60,13 +60,13 @@ class Outlook:
 
     def speed(self, model: str, domain: str, worker: str, info: ModelInfo | None) -> Speed:
         """From the statistics as they are now."""
-        if self._version != getattr(self.stats, "version", self.stats.position):
+        if self._version != self.stats.version:
             self._speeds.clear()
-            self._version = getattr(self.stats, "version", self.stats.position)
-        key = (model, domain, worker)
+            self._version = self.stats.version
+        size = info.bytes if info is not None else None
+        key = (model, domain, worker, size)
         found = self._speeds.get(key)
         if found is None:
-            size = info.bytes if info is not None else None
             known = effective(self.stats, model, domain, worker, model_bytes=size, now_us=0)
             found = self._speeds[key] = speed_of(known, size)
         return found
@@ -76,8 +76,7 @@ def speed_of(known: Effective, size: int | None = None) -> Speed:
     """The plain numbers; every effective measure has a value, because the levels end in a prior."""
     values = [known.load, known.prefill, known.decode, known.output_tokens, known.quality]
     load_s, prefill, decode, output, quality = (measure.value or 0.0 for measure in values)
-    beta, gamma = getattr(known, "slowdown", None), getattr(known, "others_weight", None)
-    beta, gamma = beta and beta.value, gamma and gamma.value
+    beta, gamma = known.slowdown.value, known.others_weight.value
     return Speed(
         load_s, prefill, decode, output, quality, 1.0 if beta is None else beta, 1.0 if gamma is None else gamma, size
     )

@@ -21,6 +21,9 @@ class Limit:
         return self.names.get(name, self.default)
 
 
+UNBOUND = Limit()
+
+
 @dataclass(frozen=True)
 class Limits:
     model: Limit = Limit()
@@ -63,9 +66,9 @@ class Counts:
 
     def full(self, permit: str) -> str | None:
         """Why ``permit`` cannot be had, ``code: words``; None when it can."""
-        if self.lacking((permit,)) is None:
-            return None
         kind, name = permit.split(":", 1)
+        if self.limits.kind(permit) == UNBOUND or self.lacking((permit,)) is None:
+            return None
         cap, held = self.limits.kind(permit).of(name), self.held.get(permit, 0)
         if cap is not None and held >= cap:
             return f"{kind}_full: {name} has {held} running, which is its limit"
