@@ -101,12 +101,17 @@ def submitted(new: NewTask, asked: Asked, task: str, *, id: str, at: float, by: 
     )
 
 
+def route_of(wants: Wants, routes: Routes) -> str | None:
+    """The route asked for: by name, as a virtual model, or by leaving everything open where ``auto`` is one."""
+    asked = AUTO if wants.model is None else wants.model
+    return asked if wants.route is None and asked in routes.routes else wants.route
+
+
 def _wants(wants: Wants, fleet: Fleet, routes: Routes) -> Wants:
     """Canonical names: an alias becomes its model, a virtual model its route, a worker's shown name its id."""
-    model, worker, route = wants.model, wants.worker, wants.route
-    asked = AUTO if model is None else model
-    if route is None and asked in routes.routes:
-        model, route = None, asked
+    model, worker, route = wants.model, wants.worker, route_of(wants, routes)
+    if route is not None and wants.route is None:
+        model = None
     if route is not None and not routes.knows(route):
         raise UnknownRoute(route, nearest(route, routes.names))
     if model is not None:

@@ -6,6 +6,7 @@ is GPUStack's definition, and the one place where a score depends on who else is
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 
 import msgspec
@@ -42,7 +43,7 @@ def tally(case: Case, contenders: Sequence[Contender], weights: Mapping[str, flo
         vote = PLUGINS[name].vote(case, contenders)
         words[name] = vote.words
         scores = vote.scores
-        if scores is None or not (whole := sum(scores)) > 0.0:
+        if scores is None or not (whole := math.fsum(scores)) > 0.0:
             continue
         for mine, score in zip(votes, scores, strict=True):
             mine[name] = weights[name] * vote.strength * score / whole

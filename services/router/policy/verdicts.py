@@ -1,0 +1,83 @@
+"""What is asked of a decision service, and how its answer is read. Texts go in and never come out: a verdict is numbers.
+
+Answers "which of these models should take the request, and how sure is that?", as probabilities by model and a confidence.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from schemas.events import Verdict
+from schemas.work import Body
+from services.router.policy.routes import DecisionService
+
+BODY_BYTES_MAX = 65_536
+"""cases/lb-policies.md: what decides is at the beginning; more would only take longer than the time-out."""
+ASKED_CHARS_MAX = 4_000
+"""Of a fleet model: about a thousand tokens, which a small one prefills within a second."""
+ANSWER_TOKENS_MAX = 40
+
+
+def http_question(service: DecisionService, criteria: Mapping[str, str], text: str) -> bytes:
+    """The body of the POST to a decision service."""
+    targets = [{"id": model, "criterion": words} for model, words in criteria.items()]
+    return msgspec.json.encode({"instructions": service.instructions, "targets": targets, "request": cut(text)})
+
+
+def cut(text: str, limit: int = BODY_BYTES_MAX) -> str:
+    """At most ``limit`` bytes of UTF-8, without half a character at the end."""
+    return text.encode()[:limit].decode(errors="ignore")
+
+
+def model_question(service: DecisionService, criteria: Mapping[str, str], text: str) -> Body:
+    """A chat for a fleet model, whose answer can only be one of the options: a schema holds it to that."""
+    options = "\n".join(f"{n}. {words}" for n, words in enumerate(criteria.values(), 1))
+    asked = f"Options:\n{options}\n\nRequest:\n<<<\n{text[:ASKED_CHARS_MAX]}\n>>>\n\nWhich option? Do not answer the request."
+    schema = {
+        "type": "object",
+        "properties": {"option": {"enum": list(range(1, len(criteria) + 1))}, "confidence": {"enum": [0.5, 0.7, 0.9]}},
+        "required": ["option", "confidence"],
+        "additionalProperties": False,
+    }
+    form = {"type": "json_schema", "json_schema": {"name": "verdict", "strict": True, "schema": schema}}
+    messages = ({"role": "system", "content": service.instructions}, {"role": "user", "content": asked})
+    return Body(messages=messages, extra={"response_format": form, "think": False})
+
+
+def read_verdict(answer: str | bytes, criteria: Mapping[str, str], by: str, took_s: float) -> Verdict:
+    """From ``{"probabilities": {model: p}, "confidence": c}`` or ``{"option": n, "confidence": c}``. Raises ValueError."""
+    try:
+        said = msgspec.json.decode(answer)
+    except msgspec.DecodeError as error:
+        raise ValueError(f"its answer is no JSON: {error}") from error
+    if not isinstance(said, dict):
+        raise ValueError(f"its answer is a {type(said).__name__}, not an object")
+    probabilities = _probabilities(said, list(criteria))
+    confidence = said.get("confidence", 1.0)
+    if not _is_share(confidence):
+        raise ValueError(f"its confidence is {confidence!r}, not a number from 0 to 1")
+    return Verdict(by=by, probabilities=probabilities, confidence=float(confidence), took_s=took_s)
+
+
+def _probabilities(said: dict[str, Any], models: list[str]) -> dict[str, float]:
+    option, given = said.get("option"), said.get("probabilities")
+    if given is None and isinstance(option, int) and not isinstance(option, bool) and 1 <= option <= len(models):
+        return {models[option - 1]: 1.0}
+    if not isinstance(given, dict):
+        raise ValueError(f"its answer has neither probabilities nor an option from 1 to {len(models)}")
+    found = {model: given[model] for model in models if model in given}
+    bad = {model: value for model, value in found.items() if not _is_share(value)}
+    if bad:
+        model, value = next(iter(bad.items()))
+        raise ValueError(f"its probability of {model} is {value!r}, not a number from 0 to 1")
+    if not any(found.values()):
+        raise ValueError(f"it gives none of {', '.join(models)} a probability")
+    return {model: float(value) for model, value in found.items()}
+
+
+def _is_share(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value) and 0 <= value <= 1
