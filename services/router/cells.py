@@ -22,7 +22,7 @@ class Cells:
         self._census = Census()
         self._held: list[Cell] = []
         self._since = 0.0
-        self.exact = False
+        self.exact = True  # nothing is the fold of a log up to 0
 
     @property
     def held(self) -> int:

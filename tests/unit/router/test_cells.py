@@ -78,3 +78,9 @@ def test_an_older_projection_changes_no_statistics_and_is_not_vouched_for_until_
     assert not cells.mark(marker(10, cell("w1", 10)))
     assert stats.cell("m", "code", "w1") == young
     assert cells.mark(marker(20, young))
+
+
+def test_no_statistics_at_all_are_exactly_those_of_an_empty_log() -> None:
+    stats, cells = fed()
+    cells.settle()
+    assert (stats.position, cells.exact) == (0, True)

@@ -1,0 +1,79 @@
+"""Were a task's decisions right, given what was known? Each is computed again from the log and compared.
+
+Answers ``explain --verify``. It reads the log and asks the projector; whether the results are the same is ``differences``' word.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import msgspec
+
+from schemas.events import AnyEvent, TaskReleased, TaskRouted, TaskSubmitted
+from services.router.as_of import as_of
+from services.router.differences import Difference, differences
+from services.router.recompute import routed_again
+from services.router.recompute_release import released_again
+from services.runtime.bus import Bus
+
+Decided = TaskRouted | TaskReleased
+
+
+class Verdict(msgspec.Struct, frozen=True, kw_only=True):
+    """Of one decision. ``same`` None: it cannot be computed again, for ``reason``. ``position`` and ``folded`` are how far the
+    statistics and the rest of the log were read for it."""
+
+    decision: str
+    attempt: int | None = None
+    same: bool | None = None
+    position: int | None = None
+    folded: int | None = None
+    differences: tuple[Difference, ...] = ()
+    reason: str | None = None
+
+    @property
+    def words(self) -> str:
+        """One sentence, and one for each difference."""
+        what = "The decision" if self.attempt is None else f"The release of attempt {self.attempt}"
+        if self.same is None:
+            return f"{what} cannot be computed again: {self.reason}."
+        if self.same:
+            return f"{what} was computed again from the log up to {self.folded}, and is the same to the last bit."
+        told = "; ".join(difference.words for difference in self.differences[:3])
+        more = f"; and {len(self.differences) - 3} more" if len(self.differences) > 3 else ""
+        return f"{what} comes out otherwise when computed again: {told}{more}."
+
+
+async def verify(bus: Bus, events: Iterable[AnyEvent]) -> list[Verdict]:
+    """A verdict on each decision among a task's events. Raises HeadraceError where nobody can be asked."""
+    known = list(events)
+    submitted = next((event for event in known if isinstance(event, TaskSubmitted)), None)
+    routed = next((event for event in known if isinstance(event, TaskRouted)), None)
+    if submitted is None or routed is None:
+        return []
+    return [
+        await _verdict(bus, submitted, routed, event) for event in known if isinstance(event, TaskRouted | TaskReleased)
+    ]
+
+
+async def _verdict(bus: Bus, submitted: TaskSubmitted, routed: TaskRouted, event: Decided) -> Verdict:
+    is_release = isinstance(event, TaskReleased)
+    verdict = Verdict(
+        decision="task.released" if is_release else "task.routed",
+        attempt=event.attempt if is_release else None,
+        position=event.position,
+        folded=event.folded,
+    )
+    if event.folded is None or event.position is None:
+        return msgspec.structs.replace(verdict, reason="it was made by a version that did not record enough")
+    if not event.exact:
+        reason = "the router had only a part of the projector's last batch of statistics then"
+        return msgspec.structs.replace(verdict, reason=reason)
+    then = await as_of(bus, position=event.position, folded=event.folded)
+    again: Decided
+    if isinstance(event, TaskReleased):
+        again = released_again(submitted, routed, event, then.workers, then.stats)
+    else:
+        again = routed_again(submitted, event, then.workers, then.stats)
+    found = tuple(differences(event, again))
+    return msgspec.structs.replace(verdict, same=not found, differences=found)
