@@ -1,0 +1,105 @@
+"""60 requests over three serial machines of 100, 300 and 900 ms: ours beside the policies that people use (case 1).
+
+Prints and asserts no time. Every policy gets the same work on the same machines in the same run, after the same warm-up of ten
+requests at the same concurrency; ours is a fresh fleet each time, which has learnt the speeds from those ten alone. A policy that
+has not come to an end after ``LIMIT_S`` is stopped there. ``HEADRACE_BENCH_RUNS`` sets how often (5; the median counts).
+"""
+
+from __future__ import annotations
+
+import os
+import random
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+from statistics import median
+
+import pytest
+
+from bench.policies import POLICIES, Ask, Direct, Pull, closed_loop
+from services.cli.parts import BackendAt
+from services.cli.stack import Stack
+from support.eventually import eventually
+from support.http_lines import Lines, Reply
+from support.proving import Proof, measured
+from support.stand_ins import Machine, StandIns
+
+pytestmark = pytest.mark.bench
+
+RUNS = int(os.environ.get("HEADRACE_BENCH_RUNS", "5"))
+REQUESTS, WARM_UP = 60, 10
+LIMIT_S = 12.0
+PROMPT_TOKENS, OUTPUT_TOKENS = 20, 8
+MACHINES = [
+    Machine(name, decode=OUTPUT_TOKENS / (0.8 * seconds), prefill=PROMPT_TOKENS / (0.2 * seconds))
+    for name, seconds in (("quick", 0.1), ("middling", 0.3), ("slow", 0.9))
+]
+IDEAL_S = REQUESTS / sum(1 / machine.seconds(PROMPT_TOKENS, OUTPUT_TOKENS) for machine in MACHINES)
+TARGETS = {6: 4.8, 12: 4.6, 20: 4.6}
+BODY = {
+    "model": "stand-in",
+    "max_tokens": OUTPUT_TOKENS,
+    "messages": [{"role": "user", "content": "Why is the sky blue, and the sea? ".ljust(PROMPT_TOKENS * 4, ".")}],
+}
+
+
+async def send(lines: Lines) -> Reply:
+    return await lines.post("/v1/chat/completions", BODY)
+
+
+@pytest.mark.parametrize("clients", [6, 12, 20])
+async def test_sixty_requests_over_three_machines(clients: int, tmp_path: Path) -> None:
+    took: dict[str, list[float]] = {name: [] for name in ("ours", "pure pull", *POLICIES)}
+    shares = ""
+    for run in range(RUNS):
+        folder = tmp_path / str(run)
+        folder.mkdir()
+        async with StandIns(folder, MACHINES) as urls:
+            async with fleet(folder, urls) as (proof, ask):
+                took["ours"].append(await race(ask, clients, learnt=proof))
+                shares = await shares_of(urls)
+            async with Pull(list(urls.values()), send) as direct:
+                took["pure pull"].append(await race(direct.ask, clients))
+            for name, policy in POLICIES.items():
+                async with Direct(policy(random.Random(run)), list(urls.values()), send) as direct:
+                    took[name].append(await race(direct.ask, clients))
+    print(
+        f"\n{REQUESTS} requests, {clients} at once, machines of 100/300/900 ms; a warm-up of {WARM_UP} requests for each policy; "
+        f"median of {RUNS}; ideal {IDEAL_S:.2f} s, target {TARGETS[clients]} s"
+    )
+    for name, values in took.items():
+        print(f"  {name:<16} {says(median(values)):>7}   ({', '.join(map(says, sorted(values)))})")
+    print(f"  ours by machine, warm-up included: {shares}")
+
+
+async def race(ask: Ask, clients: int, *, learnt: Proof | None = None) -> float:
+    await closed_loop(ask, requests=WARM_UP, clients=clients)
+    if learnt is not None:
+        await eventually(lambda: measured(learnt, WARM_UP), within_s=30)
+        await learnt.quiet()
+    return await closed_loop(ask, requests=REQUESTS, clients=clients, limit_s=LIMIT_S) or float("inf")
+
+
+@asynccontextmanager
+async def fleet(folder: Path, urls: dict[str, str]) -> AsyncIterator[tuple[Proof, Callable[[int], Awaitable[Reply]]]]:
+    """A whole Headrace, a worker beside each machine, and a client of its OpenAI surface."""
+    async with AsyncExitStack() as running:
+        backends = [BackendAt(name, url, folder=name) for name, url in urls.items()]
+        stack = await running.enter_async_context(Stack(folder / "data", backends=backends, sync="10s", restart=False))
+        proof = Proof(stack)
+        running.push_async_callback(proof.http.aclose)
+        await proof.quiet()
+        lines = await running.enter_async_context(Lines(stack.router_url))
+        yield proof, lambda _client: send(lines)
+
+
+async def shares_of(urls: dict[str, str]) -> str:
+    served = []
+    for name, url in urls.items():
+        async with Lines(url) as lines:
+            served.append(f"{name} {(await lines.get('/stand-in')).json()['served']}")
+    return ", ".join(served)
+
+
+def says(seconds: float) -> str:
+    return f"> {LIMIT_S:g} s" if seconds == float("inf") else f"{seconds:.2f} s"

@@ -1,0 +1,81 @@
+"""Load on something that answers: open (so many a second, whatever happens) and closed (so many at once).
+
+Answers "how long took each answer, and how many came a second?". It never counts an answer that came after the time was up.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Awaitable, Callable
+from statistics import median, quantiles
+
+import psutil
+
+Ask = Callable[[int], Awaitable[None]]
+"""The request's number; returns when its answer is whole, and raises where it is none."""
+
+
+async def open_load(ask: Ask, *, rate: float, seconds: float, rng: random.Random) -> list[float]:
+    """Seconds for each request, at random phases; a slow one holds back nobody."""
+    loop, asked = asyncio.get_running_loop(), list[asyncio.Task[float]]()
+    start = loop.time()
+    for number in range(int(seconds * rate)):
+        await until(start + (number + rng.random()) / rate - loop.time())
+        asked.append(asyncio.create_task(_timed(ask, number)))
+    return await asyncio.gather(*asked)
+
+
+async def closed_load(ask: Ask, *, clients: int, seconds: float, warm_up_s: float = 1.0) -> float:
+    """Answers a second, once ``warm_up_s`` have passed."""
+    loop, numbers, counted = asyncio.get_running_loop(), iter(range(1 << 40)), 0
+    start = loop.time() + warm_up_s
+    end = start + seconds
+
+    async def one() -> None:
+        nonlocal counted
+        while loop.time() < end:
+            await ask(next(numbers))
+            counted += start <= loop.time() < end
+
+    async with asyncio.TaskGroup() as group:
+        for _ in range(clients):
+            group.create_task(one())
+    return counted / seconds
+
+
+async def until(seconds: float) -> None:
+    """An exact timer: ``eventually`` would look too seldom and cost too much."""
+    due = asyncio.Event()
+    asyncio.get_running_loop().call_later(max(0.0, seconds), due.set)
+    await due.wait()
+
+
+async def _timed(ask: Ask, number: int) -> float:
+    loop = asyncio.get_running_loop()
+    began = loop.time()
+    await ask(number)
+    return loop.time() - began
+
+
+class Cores:
+    """How much of a core each named process used since ``__init__``."""
+
+    def __init__(self, processes: dict[str, int]) -> None:
+        self._processes = {name: psutil.Process(pid) for name, pid in processes.items()}
+        self._began = asyncio.get_running_loop().time()
+        self._before = {name: _cpu_s(process) for name, process in self._processes.items()}
+
+    def used(self) -> str:
+        wall = asyncio.get_running_loop().time() - self._began
+        shares = {name: (_cpu_s(process) - self._before[name]) / wall for name, process in self._processes.items()}
+        return ", ".join(f"{name} {share:.2f}" for name, share in shares.items())
+
+
+def _cpu_s(process: psutil.Process) -> float:
+    times = process.cpu_times()
+    return float(times.user + times.system)
+
+
+def p50_p99(values: list[float]) -> str:
+    return f"p50 {median(values) * 1e3:.1f} ms, p99 {quantiles(values, n=100)[98] * 1e3:.1f} ms"
