@@ -39,8 +39,8 @@ async def told_fleet(data: Path, machines: Mapping[str, Machine], settings: str 
     config = data / "headrace.toml"
     config.write_text(settings)
     async with AsyncExitStack() as running:
-        for machine in machines.values():
-            await running.enter_async_context(machine.server)
+        for server in {id(machine.server): machine.server for machine in machines.values()}.values():
+            await running.enter_async_context(server)
         stack = await running.enter_async_context(Stack(data / "fleet", sync="10s", config=config, restart=False))
         around = Surroundings(data / "fleet", stack.nats_url, stack.router_url, config)
         parts = []
