@@ -13,7 +13,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from services.cli import run_commands, show_commands
+from services.cli import queue_commands, run_commands, show_commands
 from services.cli.output import out
 
 NEWCOMER = (
@@ -56,7 +56,9 @@ app.command("fleet", rich_help_panel=USE)(show_commands.fleet)
 app.command("stats", rich_help_panel=USE)(show_commands.stats)
 app.command("explain", rich_help_panel=USE)(show_commands.explain)
 app.command("preview", rich_help_panel=USE)(show_commands.preview)
-app.command("queue", rich_help_panel=USE)(show_commands.queue)
+app.command("queue", rich_help_panel=USE)(queue_commands.queue)
+app.command("pause", rich_help_panel=USE)(queue_commands.pause)
+app.command("resume", rich_help_panel=USE)(queue_commands.resume)
 app.command("doctor", rich_help_panel=USE)(show_commands.check)
 run_commands.add_services(app)
 app.command("nats", rich_help_panel=RUN)(run_commands.nats)

@@ -17,6 +17,7 @@ from services.cli import numbers
 from services.cli.client import RouterClient, task_path
 from services.cli.exits import CommandFailed, Exit
 from services.cli.output import err, out
+from services.cli.queue_board import rise_words
 
 Json = dict[str, Any]
 ENDS_WELL = "completed"
@@ -36,6 +37,8 @@ class Narrator:
         self._remarks = remarks
         self._quiet = quiet
         self._last_remark = ""
+        self._place: tuple[int | None, str] = (None, "")
+        self._rises: list[Json] = []
         self._mid_line = False
         self._thinking = False
 
@@ -43,10 +46,22 @@ class Narrator:
         """Waiting with its place and reason, then where it runs; each said once."""
         machine = names.get(str(status.get("worker")), status.get("worker"))
         if status["state"] == "waiting" and (status.get("reason") or status.get("position")):
-            place = f"place {status['position']}: " if status.get("position") else ""
-            self._remark(f"waiting, {place}{status.get('reason') or 'no machine is free'}")
+            self._waits(status)
         elif status["state"] == "running":
             self._remark(f"{status.get('model')} on {machine}")
+
+    def _waits(self, status: Json) -> None:
+        """Its place and reason when they change, each rise once; the seconds alone are no news."""
+        for rise in status.get("rises") or ():
+            if rise not in self._rises:
+                self._rises.append(rise)
+                self._remark(rise_words(rise))
+        reason = str(status.get("reason") or "no machine is free")
+        if (status.get("position"), reason.partition(":")[0]) != self._place:
+            self._place = status.get("position"), reason.partition(":")[0]
+            place = f"place {status['position']}" if status.get("position") else "without a place yet"
+            starts = f", starts in about {numbers.seconds(status['eta_s'])}" if status.get("eta_s") else ""
+            self._remark(f"waiting, {place}{starts}: {reason}")
 
     def token(self, token: Json) -> None:
         """Thinking goes to stderr: it is not the answer."""

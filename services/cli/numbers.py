@@ -5,6 +5,7 @@ Answers "how is this value written?". Pure. ``None`` is never shown as 0: it rea
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from datetime import UTC, datetime
 
@@ -33,6 +34,16 @@ def seconds(value: float) -> str:
         return f"{minutes} min {rest} s"
     hours, minutes = divmod(minutes, 60)
     return f"{hours} h {minutes} min" if hours < 48 else f"{hours // 24} d {hours % 24} h"
+
+
+def duration(text: str) -> float:
+    """Seconds: ``90s``, ``45m``, ``2h``, ``1d``, ``1h30m``. Raises ValueError for anything else, and for nothing at all."""
+    found = re.fullmatch(r"(?:(\d+)d)?(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s)?", text.strip().lower())
+    parts = [int(part or 0) for part in found.groups()] if found else []
+    if not any(parts):
+        raise ValueError("expected a time such as 90s, 45m, 2h, 1d or 1h30m")
+    days, hours, minutes, seconds = parts
+    return float(((days * 24 + hours) * 60 + minutes) * 60 + seconds)
 
 
 def rate(value: float) -> str:

@@ -1,4 +1,4 @@
-"""The commands that ask a running router: ask, fleet, stats, explain, preview, queue, doctor.
+"""The commands that ask a running router: ask, fleet, stats, explain, preview, doctor.
 
 Answers "what do I type?". Each gathers through ``client`` and shows through ``tables`` or ``decisions``; none holds a rule.
 """
@@ -71,7 +71,7 @@ def ask(
                 err.print(decisions.explanation(why, names=await machine_names(client)))
         check_end(end)
 
-    _with_router(router, work)
+    with_router(router, work)
 
 
 def fleet(
@@ -111,7 +111,7 @@ def explain(
         names = {} if json else await machine_names(client)
         emit(body, lambda value: decisions.explanation(value, names=names, with_events=events), as_json=json)
 
-    _with_router(router, work)
+    with_router(router, work)
 
 
 def preview(
@@ -135,11 +135,6 @@ def preview(
     _show(router, "/route/preview", decisions.preview, as_json=json, **query)
 
 
-def queue(router: Router = DEFAULT_ROUTER, json: AsJson = False) -> None:
-    """Show what waits, with its place and the reason, and what runs."""
-    _show(router, "/queue", tables.queue, as_json=json)
-
-
 def check(
     data: Annotated[Path | None, typer.Option("--data", help="The data directory to look at.")] = None,
     config: Annotated[
@@ -157,17 +152,19 @@ def check(
         if findings.failed(report):
             raise typer.Exit(Exit.FAILED)
 
-    _with_router(router, work)
+    with_router(router, work)
 
 
 def _show(router: str, path: str, render: Callable[[Any], RenderableType], *, as_json: bool, **query: Any) -> None:
     async def work(client: RouterClient) -> None:
         emit(await client.get(path, **query), render, as_json=as_json)
 
-    _with_router(router, work)
+    with_router(router, work)
 
 
-def _with_router(url: str, work: Callable[[RouterClient], Coroutine[Any, Any, T]]) -> T:
+def with_router(url: str, work: Callable[[RouterClient], Coroutine[Any, Any, T]]) -> T:
+    """Run ``work`` with a client of the router at ``url``."""
+
     async def run() -> T:
         async with RouterClient(url) as client:
             return await work(client)

@@ -1,4 +1,4 @@
-"""The fleet, its models, its measurements and its queue as tables for a terminal.
+"""The fleet, its models and its measurements as tables for a terminal.
 
 Answers "how does the router's JSON read?" (docs/http.md). Takes what the router answered, returns something to print.
 A null is "unknown" with its reason, never a 0 and never an empty cell.
@@ -18,7 +18,14 @@ from services.cli.findings import JOIN_HINT
 from services.cli.numbers import known
 
 Json = dict[str, Any]
-STATE_STYLES = {"ready": "green", "draining": "yellow", "stale": "yellow", "silent": "red", "backend down": "red"}
+STATE_STYLES = {
+    "ready": "green",
+    "draining": "yellow",
+    "paused": "yellow",
+    "stale": "yellow",
+    "silent": "red",
+    "backend down": "red",
+}
 TASK_STYLES = {"completed": "green", "running": "cyan", "failed": "red", "dead": "red", "cancelled": "yellow"}
 NOBODY = "(judged wherever it ran)"
 
@@ -55,7 +62,7 @@ def _worker(worker: Json) -> list[RenderableType]:
     resident = worker["resident"]
     return [
         Text(worker["name"], style="bold"),
-        Text(state, style=STATE_STYLES.get(state, "")),
+        Text(_pause(worker) or state, style=STATE_STYLES.get(state, "")),
         worker["backend"] if worker["local"] else f"{worker['backend']} (remote)",
         f"{known(worker['running'], numbers.count)} of {worker['slots']}",
         known(
@@ -67,6 +74,12 @@ def _worker(worker: Json) -> list[RenderableType]:
         ", ".join(worker["models"]) or "none",
         known(worker["credit_age_s"], numbers.ago),
     ]
+
+
+def _pause(worker: Json) -> str:
+    """``paused for another 2 h``; a silent one is silent as well."""
+    paused = worker.get("paused")
+    return f"{'' if worker['state'] == 'paused' else worker['state'] + ', '}paused {paused}" if paused else ""
 
 
 def _reasons(workers: list[Json]) -> list[Text]:
@@ -144,24 +157,3 @@ def _field(fields: Json, name: str, answers: int) -> str:
     value, unit = field["value"], field["unit"]
     told = numbers.plain(value) if unit == "tok/s" else numbers.seconds(value) if unit == "s" else f"{value:.2f}"
     return told if field["n"] == answers else f"{told} (n {field['n']})"
-
-
-def queue(body: Json) -> RenderableType:
-    head = Text(f"{body['waiting']} waiting, {body['released']} released, {body['running']} running")
-    if not body["tasks"]:
-        return head
-    table = grid("place>", "task", "state", "client", "domain", "model", "machine", "waited>", "free in>", "why")
-    for task in body["tasks"]:
-        table.add_row(
-            numbers.count(task["position"]) if task.get("position") is not None else "",
-            task["task"],
-            Text(task["state"], style=TASK_STYLES.get(task["state"], "")),
-            task.get("client") or "",
-            task.get("domain") or numbers.UNKNOWN,
-            task.get("model") or "open",
-            task.get("worker") or task.get("expected_worker") or "open",
-            known(task.get("waited_s"), numbers.seconds),
-            known(task.get("eta_s"), numbers.seconds) if task["state"] == "waiting" else "",
-            task.get("reason") or "",
-        )
-    return Group(head, table)

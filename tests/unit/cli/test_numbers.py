@@ -41,3 +41,16 @@ def test_sizes_are_decimal(value: float, words: str) -> None:
 @given(st.floats(min_value=0, max_value=1e12))
 def test_no_number_is_ever_written_with_an_exponent(value: float) -> None:
     assert "e" not in numbers.rate(value).removesuffix("tok/s")
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"), [("90s", 90), ("45m", 2_700), ("2h", 7_200), ("1d", 86_400), ("1h30m", 5_400), (" 2H ", 7_200)]
+)
+def test_a_time_is_read_as_people_write_it(text: str, seconds: float) -> None:
+    assert numbers.duration(text) == seconds
+
+
+@pytest.mark.parametrize("text", ["", "2", "h", "0h", "-2h", "2 hours", "30m1h"])
+def test_what_is_no_time_is_refused_with_an_example(text: str) -> None:
+    with pytest.raises(ValueError, match="such as 90s"):
+        numbers.duration(text)

@@ -86,12 +86,13 @@ def test_no_statistics_say_how_to_get_some() -> None:
     assert "headrace ask" in text_of(tables.stats({"rows": []}))
 
 
-def test_the_queue_shows_the_place_and_the_reason() -> None:
-    body = example("`GET /queue`")
-    body["tasks"][0]["reason"] = "busy: desktop is free in 4 s"
-    words = text_of(tables.queue(body))
-    assert words.startswith("2 waiting, 0 released, 1 running")
-    assert "busy: desktop is free in 4 s" in words
+def test_a_paused_machine_says_for_how_long() -> None:
+    body = example("`GET /workers`")
+    body["workers"][0] |= {"state": "paused", "paused": "for another 2 h 5 min"}
+    body["workers"][1] |= {"state": "silent", "paused": "until it is resumed"}
+    table = tables.fleet(body)
+    assert "paused for another 2 h 5 min" in line_with("desktop", table)
+    assert "silent, paused until it is resumed" in line_with("laptop", table)
 
 
 def test_a_table_never_changes_what_it_was_given() -> None:

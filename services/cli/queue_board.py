@@ -1,0 +1,97 @@
+"""The queue for a terminal: each task's place, why it waits, when it may start, and why that got worse.
+
+Answers "when is it my turn?" from the router's JSON (docs/http.md). Nothing is ever cut off: a wide terminal gets a table whose
+cells fold, a narrow one a few lines for each task.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
+from rich.text import Text
+
+from services.cli import numbers
+from services.cli.numbers import known
+from services.cli.tables import TASK_STYLES, grid
+
+Json = dict[str, Any]
+TABLE_COLUMNS = 120
+"""Below this the table's cells would fold into columns of single syllables."""
+COLUMNS = ("place>", "task", "state", "client", "domain", "model", "machine", "waited>", "starts in>", "why")
+
+
+class QueueBoard:
+    """``names``: machines by id."""
+
+    def __init__(self, body: Json, names: Mapping[str, str]) -> None:
+        self._body, self._names = body, names
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        body = self._body
+        yield Text(f"{body['waiting']} waiting, {body['released']} released, {body['running']} running")
+        if body["tasks"]:
+            yield self._table() if options.max_width >= TABLE_COLUMNS else self._lines()
+
+    def _table(self) -> RenderableType:
+        table = grid(*COLUMNS)
+        for task in body_tasks(self._body):
+            table.add_row(
+                numbers.count(task["position"]) if task.get("position") is not None else "",
+                task["task"],
+                Text(_state(task), style=TASK_STYLES.get(task["state"], "")),
+                task.get("client") or "",
+                task.get("domain") or numbers.UNKNOWN,
+                task.get("model") or "open",
+                self._machine(task),
+                known(task.get("waited_s"), numbers.seconds),
+                known(task.get("eta_s"), numbers.seconds) if task["state"] == "waiting" else "",
+                "\n".join(_why(task)),
+            )
+        return table
+
+    def _lines(self) -> RenderableType:
+        lines: list[RenderableType] = []
+        for task in body_tasks(self._body):
+            place = f"{numbers.count(task['position'])}. " if task.get("position") is not None else ""
+            state = Text(_state(task), style=TASK_STYLES.get(task["state"], ""))
+            lines.append(Text.assemble((place, "bold"), (task["task"], "bold"), " ", state, overflow="fold"))
+            told = [
+                f"{task.get('client') or 'an unnamed client'}: {task.get('model') or 'open'} on {self._machine(task)}"
+            ]
+            told.append(f"waited {known(task.get('waited_s'), numbers.seconds)}")
+            if task["state"] == "waiting":
+                told.append(f"starts in {known(task.get('eta_s'), numbers.seconds)}")
+            lines += [Text(f"   {line}", overflow="fold") for line in (", ".join(told), *_why(task))]
+        return Group(*lines)
+
+    def _machine(self, task: Json) -> str:
+        worker = task.get("worker") or task.get("expected_worker")
+        return self._names.get(str(worker), str(worker)) if worker else "open"
+
+
+def body_tasks(body: Json) -> list[Json]:
+    return list(body["tasks"])
+
+
+def _state(task: Json) -> str:
+    """A task that waits again says so."""
+    attempt = task.get("attempt") or 0
+    if task["state"] == "waiting":
+        return f"waiting again, {attempt} tried" if attempt else "waiting"
+    return f"{task['state']}, try {attempt}" if attempt > 1 else str(task["state"])
+
+
+def _why(task: Json) -> list[str]:
+    return [line for line in (task.get("reason") or "", *map(rise_words, task.get("rises") or ())) if line]
+
+
+def rise_words(rise: Json) -> str:
+    """``place 1 → 3, joined_ahead: 2 tasks of webui joined ahead``."""
+    before, after = rise["before"], rise["after"]
+    if rise["of"] == "position":
+        moved = f"place {numbers.count(after)} again" if before is None else f"place {before:.0f} → {after:.0f}"
+    else:
+        moved = f"start in {numbers.seconds(before)} → {known(after, numbers.seconds)}"
+    return f"{moved}, {rise['code']}: {rise['words']}"

@@ -1,0 +1,87 @@
+"""The queue as people see it, on wide and narrow terminals."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from services.cli.queue_board import QueueBoard
+from support.http_examples import example
+
+TASK = "01kbq0zkk8n9s4m5v2d3xw7e6r"
+ROW: dict[str, Any] = {
+    "task": TASK,
+    "state": "waiting",
+    "position": 3,
+    "client": "open-webui-of-the-family",
+    "domain": "code",
+    "model": "qwen3-coder:30b-instruct",
+    "expected_worker": "w-7f3a",
+    "attempt": 1,
+    "waited_s": 12.5,
+    "eta_s": 34.0,
+    "reason": "busy: every machine that could answer is busy; desktop is free in about 34.0 s",
+    "rises": [
+        {"of": "eta_s", "before": 20.0, "after": 40.0, "code": "died", "words": "laptop is not heard any more"},
+        {"of": "position", "before": 1, "after": 3, "code": "joined_ahead", "words": "2 tasks of me joined ahead"},
+    ],
+}
+
+
+def shown(width: int, *rows: dict[str, Any]) -> str:
+    console = Console(width=width, color_system=None)
+    with console.capture() as captured:
+        console.print(
+            QueueBoard({"waiting": len(rows), "released": 0, "running": 0, "tasks": rows}, {"w-7f3a": "desktop"})
+        )
+    return captured.get()
+
+
+@pytest.mark.parametrize("width", [40, 60, 80, 99, 119])
+def test_a_narrow_terminal_cuts_nothing(width: int) -> None:
+    words = shown(width, ROW)
+    squeezed = re.sub(r"\s+", "", words)
+    for value in (
+        TASK, "3.", ROW["client"], ROW["model"], "desktop", "12.5 s", "34.0 s", ROW["reason"],
+        "place 1 → 3, joined_ahead: 2 tasks of me joined ahead", "start in 20.0 s → 40.0 s, died: laptop is not heard any more",
+    ):  # fmt: skip
+        assert re.sub(r"\s+", "", value) in squeezed, value
+    assert "…" not in words
+    assert max(map(len, words.splitlines())) <= width
+
+
+@pytest.mark.parametrize("width", [120, 160, 220])
+def test_a_wide_terminal_gets_a_table_that_cuts_nothing_either(width: int) -> None:
+    words = shown(width, ROW)
+    assert "starts in" in words.splitlines()[1] or "starts" in words
+    assert "…" not in words
+    letters = re.sub(r"[^a-z0-9]", "", words.lower())
+    for syllable in ("desktop", "joined", "laptop", "waiting", "12.5s".replace(".", "")):
+        assert syllable in letters or width < 160
+
+
+def test_machines_are_called_by_their_names_and_a_task_that_waits_again_says_so() -> None:
+    words = shown(220, ROW)
+    assert "desktop" in words and "w-7f3a" not in words
+    assert "waiting again, 1 tried" in words
+
+
+def test_the_example_of_the_documentation_is_shown_with_its_place_and_reason() -> None:
+    body = example("`GET /queue`")
+    console = Console(width=220, color_system=None)
+    with console.capture() as captured:
+        console.print(QueueBoard(body, {}))
+    words = captured.get()
+    assert words.startswith("2 waiting, 0 released, 1 running")
+    assert body["tasks"][0]["reason"] in words and "joined_ahead" in words
+
+
+def test_an_empty_queue_is_one_line() -> None:
+    assert shown(80).strip() == "0 waiting, 0 released, 0 running"
+
+
+def test_an_unknown_start_is_unknown_and_not_zero() -> None:
+    assert "starts in unknown" in shown(80, ROW | {"eta_s": None})
