@@ -49,6 +49,9 @@ def router(url: str, readiness: Json) -> list[Finding]:
                 "if no other runs, what waits stays waiting",
             )
         )
+    if problem := readiness.get("routes"):
+        action = "correct that line; until then the virtual models of the former file are in force"
+        findings.append(Finding("routes", "problem", str(problem), action))
     return findings
 
 

@@ -18,7 +18,11 @@ from schemas.errors import HeadraceError, UnknownModel
 from schemas.events import Choice, Domain, FailureClass, ModelInfo, TaskRouted, Tokens
 from schemas.statistics import Statistics
 from schemas.work import Answer, encode_wire
+from services.router.dispatch.permits import UNLIMITED
+from services.router.dispatch.planner import Plan
+from services.router.dispatch.state import RouterState
 from services.router.fleet import Fleet, WorkerView
+from services.router.measures import Measures, measures
 from services.router.port import (
     EndUpdate,
     NewTask,
@@ -31,6 +35,7 @@ from services.router.port import (
     TokenUpdate,
     Update,
 )
+from services.router.tally import Tally
 from support import builders
 
 DESKTOP = WorkerView(
@@ -198,6 +203,7 @@ class MemoryRouter:
             ready=True, dispatcher=True, epoch=1, position=5, last=5, workers=2, waiting=0, sync="always"
         )
         self.plays: dict[str, Play] = {}
+        self.tally = Tally()
         self._submitted = asyncio.Event()
         self._running: set[asyncio.Task[None]] = set()
 
@@ -287,6 +293,9 @@ class MemoryRouter:
 
     def queue(self) -> tuple[TaskStatus, ...]:
         return tuple(play.status for play in self.plays.values() if not play.ended)
+
+    def measures(self) -> Measures:
+        return measures(RouterState(), Plan((), {}, {}, {}, {}), UNLIMITED, self.tally)
 
     def readiness(self) -> Readiness:
         return self.state

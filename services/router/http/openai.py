@@ -39,7 +39,7 @@ def openai_routes(router: RouterPort, timing: Timing) -> APIRouter:
 
     @routes.get("/v1/models")
     async def models() -> Response:
-        names = (AUTO, *router.fleet().models())
+        names = dict.fromkeys((*router.routes().routes.names, *router.fleet().models()))
         rows = [{"id": name, "object": "model", "created": started_at, "owned_by": "headrace"} for name in names]
         return Json({"object": "list", "data": rows})
 

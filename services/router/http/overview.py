@@ -8,7 +8,6 @@ from collections import Counter
 from fastapi import APIRouter, Request
 from starlette.responses import PlainTextResponse, Response
 
-from services.router.http.asking import AUTO
 from services.router.http.fleet_rows import model_rows, worker_rows
 from services.router.http.reading import typed
 from services.router.http.replies import Json
@@ -18,7 +17,7 @@ from services.router.port import RouterPort
 WELCOME = """\
 This is a Headrace router.
 
-  GET  /workers  /models  /stats  /queue  /readyz
+  GET  /workers  /models  /routes  /stats  /queue  /readyz
   POST /route                  submit a prompt; then GET /task/{id}/stream
   GET  /route/preview?prompt=  what it would decide
   GET  /explain/{id}           why it decided so
@@ -39,7 +38,13 @@ def overview_routes(router: RouterPort) -> APIRouter:
 
     @routes.get("/models")
     async def models() -> Response:
-        return Json({"models": model_rows(router.fleet()), "virtual": [AUTO]})
+        return Json({"models": model_rows(router.fleet()), "virtual": router.routes().routes.names})
+
+    @routes.get("/routes")
+    async def virtual() -> Response:
+        now = router.routes()
+        rows = [now.routes.routes[name] for name in sorted(now.routes.routes)]
+        return Json({"virtual": now.routes.names, "routes": rows, "path": now.path, "problem": now.problem})
 
     @routes.get("/stats")
     async def stats(request: Request) -> Response:

@@ -70,3 +70,9 @@ def test_a_backend_without_a_worker_comes_with_the_command() -> None:
 def test_a_full_disk_is_a_problem() -> None:
     assert findings.failed([findings.disk("d", 10**6)])
     assert not findings.failed([findings.disk("d", 10**12)])
+
+
+def test_routes_that_were_refused_are_a_problem_with_their_line() -> None:
+    found = findings.router("http://r", READINESS | {"routes": "routes.toml, line 3: chat.slider: expected a number"})
+    assert (found[-1].part, found[-1].level) == ("routes", "problem")
+    assert "line 3" in found[-1].words

@@ -1,0 +1,63 @@
+"""What a decision service is asked, and what is taken from its answer."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from services.router.policy.routes import DecisionService
+from services.router.policy.verdicts import BODY_BYTES_MAX, cut, http_question, model_question, read_verdict
+
+CRITERIA = {"small": "greetings", "large": "proofs"}
+SERVICE = DecisionService(instructions="Choose.")
+
+
+def test_probabilities_are_taken_as_they_are_and_strangers_left_out() -> None:
+    verdict = read_verdict(
+        '{"probabilities": {"small": 0.2, "large": 0.7, "x": 1}, "confidence": 0.5}', CRITERIA, "s", 0.1
+    )
+    assert (verdict.probabilities, verdict.confidence, verdict.took_s) == ({"small": 0.2, "large": 0.7}, 0.5, 0.1)
+
+
+def test_an_option_is_all_of_the_probability_and_a_confidence_not_given_is_whole() -> None:
+    assert read_verdict('{"option": 2}', CRITERIA, "s", 0.1).probabilities == {"large": 1.0}
+    assert read_verdict('{"option": 1}', CRITERIA, "s", 0.1).confidence == 1.0
+
+
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        ("", "no JSON"),
+        ("large", "no JSON"),
+        ("[]", "a list, not an object"),
+        ("{}", "neither probabilities nor an option from 1 to 2"),
+        ('{"option": 3}', "an option from 1 to 2"),
+        ('{"option": true}', "an option from 1 to 2"),
+        ('{"probabilities": {"x": 1}}', "none of small, large"),
+        ('{"probabilities": {"small": 2}}', "its probability of small is 2"),
+        ('{"probabilities": {"small": "1"}}', "its probability of small is '1'"),
+        ('{"option": 1, "confidence": "sure"}', "its confidence is 'sure'"),
+    ],
+)
+def test_anything_else_is_no_verdict_and_says_why(answer: str, words: str) -> None:
+    with pytest.raises(ValueError, match="."):
+        read_verdict(answer, CRITERIA, "s", 0.1)
+    try:
+        read_verdict(answer, CRITERIA, "s", 0.1)
+    except ValueError as error:
+        assert words in str(error)
+
+
+def test_the_body_is_cut_at_64_kib_and_at_a_whole_character() -> None:
+    sent = msgspec.json.decode(http_question(SERVICE, CRITERIA, "あ" * 100_000))
+    assert sent["targets"] == [{"id": "small", "criterion": "greetings"}, {"id": "large", "criterion": "proofs"}]
+    assert sent["instructions"] == "Choose."
+    assert len(sent["request"].encode()) == BODY_BYTES_MAX - BODY_BYTES_MAX % 3
+    assert cut("short") == "short"
+
+
+def test_a_model_can_only_answer_with_an_option() -> None:
+    body = model_question(SERVICE, CRITERIA, "Hi")
+    schema = body.extra["response_format"]["json_schema"]["schema"]
+    assert schema["properties"]["option"] == {"enum": [1, 2]}
+    assert "1. greetings\n2. proofs" in body.messages[1]["content"]
