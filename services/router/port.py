@@ -29,6 +29,7 @@ from schemas.events import (
 from schemas.statistics import Statistics
 from schemas.work import Answer, Body
 from services.router.fleet import Fleet
+from services.router.measures import Measures
 from services.router.policy.routes import Routes
 
 State = Literal["waiting", "released", "running", "completed", "failed", "cancelled", "dead"]
@@ -221,6 +222,10 @@ class RouterPort(Protocol):
 
     def queue(self) -> tuple[TaskStatus, ...]:
         """The waiting tasks in order, then the released and running ones."""
+        ...
+
+    def measures(self) -> Measures:
+        """The queue, the permits and what happened since the start, for a scraper."""
         ...
 
     def readiness(self) -> Readiness: ...

@@ -10,9 +10,10 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Any
 
+import msgspec
 from nats.aio.msg import Msg
 
-from schemas.events import TaskCompleted, TaskRouted, WorkerPaused, WorkerResumed
+from schemas.events import AnyEvent, TaskCompleted, TaskRouted, WorkerPaused, WorkerResumed
 from schemas.statistics import Statistics
 from schemas.subjects import ROUTER_CANCEL, pulse_subject
 from schemas.work import Answer, CancelTask, encode_wire
@@ -30,11 +31,13 @@ from services.router.fleet import Fleet
 from services.router.follow import Channels
 from services.router.fullness import Places
 from services.router.hearing import Hearing
+from services.router.measures import Measures, measures
 from services.router.policy.routes import Routes
 from services.router.port import NewTask, Readiness, RoutesInForce, Submitted, TaskStatus, Update
 from services.router.readers import Readers
 from services.router.rises import Rises
 from services.router.routes_file import in_force
+from services.router.tally import Tally
 from services.router.term import Term
 from services.router.texts import Texts
 from services.router.tuning import Tuning
@@ -81,9 +84,10 @@ class RouterService:
         if routes is not None:
             self.desk.routes = routes.value
         self.channels = Channels()
+        self._tally = Tally()
         self._readers = Readers(bus, self.desk, self.channels, unix=clock.unix, grace_s=grace_s)
         self._rises = Rises()
-        self._hearing = Hearing(bus, self.desk, self.channels, step=self._step, told=self._readers.told)
+        self._hearing = Hearing(bus, self.desk, self.channels, step=self._step, told=self._told)
         self._term = Term(bus, self.desk, clock)
         self._texts = Texts(
             bus, keep_s, state=lambda: self.desk.state, decides=self._decides, passed=self._hearing.passed
@@ -145,6 +149,15 @@ class RouterService:
                 self._executor.start(self.desk.decide(self._clock.unix()))
             except Exception:  # what came next may put it right; ending here would end every other task's way too
                 log.exception("cannot decide", action="step_failed", position=self.desk.state.position)
+
+    def _told(self, event: AnyEvent) -> None:
+        """A new fact: counted, and passed on to whoever reads its task."""
+        deviation = self._tally.tell(event)
+        if deviation is not None:
+            log.info(
+                "another machine served than planned", action="release_deviated", **msgspec.structs.asdict(deviation)
+            )
+        self._readers.told(event)
 
     def _soon(self) -> None:
         """Look again, once for all that was done within a millisecond: what was published only now counts when it is heard
@@ -271,6 +284,12 @@ class RouterService:
         unix = self._clock.unix()
         tasks = queue_of(self.desk.state, self.desk.live, self.desk.plan(), int(unix * 1e6))
         return self._rises.look(tasks, self.desk.fleet(unix))
+
+    def measures(self) -> Measures:
+        desk = self.desk
+        return measures(
+            desk.state, desk.plan(), desk.limits, self._tally, exact=desk.cells.exact, statistics=desk.stats.position
+        )
 
     def readiness(self) -> Readiness:
         state = self.desk.state

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 
 import msgspec
 
-from schemas.events import AnyEvent, TaskReleased, TaskRouted, TaskSubmitted
+from schemas.events import AnyEvent, TaskReleased, TaskRouted, TaskSubmitted, type_of
 from services.router.as_of import as_of
 from services.router.differences import Difference, differences
 from services.router.recompute import routed_again
@@ -57,10 +57,9 @@ async def verify(bus: Bus, events: Iterable[AnyEvent]) -> list[Verdict]:
 
 
 async def _verdict(bus: Bus, submitted: TaskSubmitted, routed: TaskRouted, event: Decided) -> Verdict:
-    is_release = isinstance(event, TaskReleased)
     verdict = Verdict(
-        decision="task.released" if is_release else "task.routed",
-        attempt=event.attempt if is_release else None,
+        decision=type_of(event),
+        attempt=event.attempt if isinstance(event, TaskReleased) else None,
         position=event.position,
         folded=event.folded,
     )

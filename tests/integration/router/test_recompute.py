@@ -105,8 +105,8 @@ async def _alter(past: Past, submitted: TaskSubmitted, routed: TaskRouted, relea
     index = next(n for n, given in enumerate(released.inputs) if given.worker == released.expected_worker)
     for name, altered in _altered_release_inputs(released.inputs[index]).items():
         inputs = (*released.inputs[:index], altered, *released.inputs[index + 1 :])
-        changed = msgspec.structs.replace(released, inputs=inputs)
-        found = differences(released, released_again(submitted, routed, changed, then.workers, then.stats))
+        other = msgspec.structs.replace(released, inputs=inputs)
+        found = differences(released, released_again(submitted, routed, other, then.workers, then.stats))
         assert [d for d in found if d.field != f"inputs[{index}].{name}"], name
 
 
