@@ -193,8 +193,8 @@ TARGET_SHARE = "target:"
 
 
 class Policy(Part, frozen=True, kw_only=True):
-    """The policy that decided and its numbers; ``route`` is the virtual model of ``routes.toml`` that it belongs to. Where a target
-    was drawn, ``target:<its name>`` are the shares of those that it was drawn from."""
+    """The policy that decided and its numbers; ``route`` is the virtual model of ``routes.toml`` that it belongs to. Where a
+    target was drawn, ``target:<its name>`` are the shares of those that it was drawn from."""
 
     name: str
     weights: dict[str, float]
@@ -411,8 +411,8 @@ class TaskCompleted(Event, frozen=True, kw_only=True, tag="task.completed"):
     """Carries every attribute a statistic may ever be keyed by, so that any key is a function of this one event.
 
     ``others_use`` is the share of the machine that somebody else used at the start: without it, a sample taken during a game
-    makes the machine look slow for ever; a laptop ``on_battery`` likewise. ``prompt_chars`` beside ``tokens.prompt`` teaches
-    the estimate of prompt sizes. ``gpu`` is the device's name, several joined by ``+``.
+    makes the machine look slow for ever; a laptop ``on_battery`` likewise. ``concurrency`` is how many ran there at once, on
+    average. ``prompt_chars`` beside ``tokens.prompt`` teaches the estimate of prompt sizes. ``gpu`` joins several names by ``+``.
     """
 
     task: str
