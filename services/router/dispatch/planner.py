@@ -1,9 +1,9 @@
 """Which waiting tasks to release now, and to whom: ``plan(state, live, now, limits) -> Plan`` (ROUTING.md B3.5, B3.6).
 
 Answers "what leaves the queue?" by late-binding least expected completion. The queue is walked in order; each placeable task is
-put, in thought, on the pair of model and machine where its cost is least; if that machine has a credit now the task is released,
-else it waits for it, and says so. What is put in thought takes its place on the machine, so a later task may go to a slower free machine
-exactly when that is better than queueing behind. A release takes its permits or none; a skipped task keeps its place.
+put, in thought, on the pair of model and machine where its cost is least. If that machine has a credit now the task is released,
+else it waits for it, and says so. What is put in thought takes its place on the machine, so a later task may go to a slower free
+one exactly when that is better than queueing behind. A release takes its permits or none; a skipped task keeps its place.
 """
 
 from __future__ import annotations
@@ -41,9 +41,11 @@ RELEASES_MOST = 64
 
 @dataclass(frozen=True)
 class Plan:
-    """``holds``: task -> why it waits, ``code: words``, for every waiting task that was looked at and not released; ``starts``:
-    the predicted seconds until it starts, None where nobody knows. ``bypasses``: how often a look-ahead of this pass put others
-    before it; ``overtaken_s``: the E[S] of later arrivals of its class that this pass lets go before it because they are shorter."""
+    """``holds``: task -> why it waits, ``code: words``, for every waiting task that was looked at and not released.
+
+    ``starts``: the predicted seconds until it starts, None where nobody knows. ``bypasses``: how often a look-ahead of this pass
+    put others before it; ``overtaken_s``: the E[S] of later arrivals of its class that go before it because they are shorter.
+    """
 
     releases: tuple[Release, ...]
     holds: dict[str, str]
