@@ -102,6 +102,7 @@ class RouterService:
         )  # fmt: skip
         self._loops: list[asyncio.Task[None]] = []
         self._later: asyncio.TimerHandle | None = None
+        self._next: asyncio.Handle | None = None
         self._last = 0
 
     # -- life ----------------------------------------------------------------------------------------------------------
@@ -143,7 +144,13 @@ class RouterService:
     # -- what goes out -------------------------------------------------------------------------------------------------
 
     def _step(self) -> None:
-        """Look again. Cheap when there is nothing to do; never before the log has been read."""
+        """Look again, once for all that comes in during one turn of the loop: under load that is many credits and texts."""
+        if self._next is None:
+            self._next = asyncio.get_running_loop().call_soon(self._look)
+
+    def _look(self) -> None:
+        """Cheap when there is nothing to do; never before the log has been read."""
+        self._next = None
         if self._loops and self._bus.connected:
             try:
                 self._executor.start(self.desk.decide(self._clock.unix()))
@@ -167,7 +174,7 @@ class RouterService:
 
     def _looked_soon(self) -> None:
         self._later = None
-        self._step()
+        self._look()
 
     def _on_pulse(self, message: Msg) -> None:
         self.desk.beat(self._clock.monotonic(), self._clock.unix())
