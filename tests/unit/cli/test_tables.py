@@ -82,6 +82,14 @@ def test_a_figure_without_samples_is_unknown_in_stats() -> None:
     assert cells(line_with("desktop", tables.stats(body))).count("unknown") == 5
 
 
+def test_what_further_streams_cost_is_shown_once_somebody_saw_it() -> None:
+    body = example("`GET /stats`")
+    assert "0.85 (n 12)" in cells(line_with("desktop", tables.stats(body)))
+    assert "weight" not in text_of(tables.stats(body))  # others' use was never seen
+    body["rows"][0]["fields"]["slowdown"].update(value=None, n=0)
+    assert "further" not in text_of(tables.stats(body))
+
+
 def test_no_statistics_say_how_to_get_some() -> None:
     assert "headrace ask" in text_of(tables.stats({"rows": []}))
 
