@@ -69,7 +69,7 @@ class Product:
     ) -> None:
         self.instance, self.on_arrival, self.pulse_s, self.slider = instance, on_arrival, pulse_s, slider
         self.kernel = Kernel(instance.seed)
-        self.ids = 0
+        self.ids = self.past = 0
         self.desk = Desk(ROUTER, slider=slider, limits=limits, new_id=self.new_id)
         self.desk.clock.interval_s = HORIZON_S  # what we hear is exact; the protocol's simulator has the other kind
         self.beaten = 0.0
@@ -107,7 +107,8 @@ class Product:
     def _remember(self) -> None:
         """What was measured and judged before the log begins."""
         past = [*measured(self.instance), *judged(self.instance)]
-        for seq, sample in enumerate(past, 1 - len(past)):
+        self.past = len(past)  # a fold begins at sequence 1, so the log's samples come after these
+        for seq, sample in enumerate(past, 1):
             self.samples.setdefault(key_of(sample), []).append(msgspec.structs.replace(sample, seq=seq))
         for samples in self.samples.values():
             self.desk.put_cell(fold(samples))
@@ -219,6 +220,7 @@ class Product:
         self._step()
 
     def _count(self, event: AnyEvent, seq: int) -> None:
+        seq += self.past
         sample = sample_of(event, seq, self.now_us)
         if sample is not None:
             cell = self.samples.setdefault(key_of(sample), [])
