@@ -182,7 +182,7 @@ class Desk:
     def _pairs(self, state: RouterState, task: Task) -> tuple[tuple[str, tuple[str, ...]], ...]:
         """Who may serve it with which model, by every hard rule of the policy; whether they are free is the planner's question.
         Tasks that ask for the same have the same answer until a machine reports, leaves or comes."""
-        request = narrowed(self.routes, task, state, self.live, self.fleet(self.unix))
+        request = narrowed(self.routes, task, state, self.live, lambda: self.fleet(self.unix))
         fleet_seq = (
             max((r.seq for r in state.workers.values()), default=0),
             sum(r.left for r in state.workers.values()),

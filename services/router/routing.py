@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import zlib
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import msgspec
 
@@ -42,15 +42,15 @@ def routing_of(routes: Routes, request: RouteRequest, state: RouterState, live: 
     return Routing(route=route, counts=counts, last=last_of(request, state), in_flight=in_flight(state))
 
 
-def narrowed(routes: Routes, task: Task, state: RouterState, live: Live, fleet: Fleet) -> RouteRequest:
-    """The request of a waiting task, with the targets that its route allows now."""
+def narrowed(routes: Routes, task: Task, state: RouterState, live: Live, fleet: Callable[[], Fleet]) -> RouteRequest:
+    """The request of a waiting task, with the targets that its route allows now. The fleet is made for routes only."""
     request = request_of(task.submitted)
     route = routes.get(request.wants.route)
     if route is None:
         return request
     draft = live.drafts.get(task.submitted.task)
     target = task.target if task.routed_seq is not None or draft is None else draft.target
-    settled = settle_again(route, request, fleet, target, seed_of(task.submitted.task))
+    settled = settle_again(route, request, fleet(), target, seed_of(task.submitted.task))
     return msgspec.structs.replace(request, targets=settled.allowed)
 
 

@@ -17,6 +17,8 @@ from services.router.policy.filters import HARD, SOFT, pairs_of
 from services.router.policy.request import RouteRequest
 from services.router.policy.routes import Route, Target
 
+FILTERS = (*HARD, *SOFT)
+
 
 class Settled(msgspec.Struct, frozen=True):
     """``drawn`` counts in the log; ``among`` are those it was drawn from; ``reason`` is set where it is not as usual."""
@@ -73,6 +75,5 @@ def can_answer(target: Target, request: RouteRequest, fleet: Fleet) -> bool:
         return False
     alone = msgspec.structs.replace(request, targets=(target,))
     return any(
-        all(filter_(pair, alone) is None for filter_ in (*HARD, *SOFT))
-        for pair in pairs_of(model, fleet.holders(model))
+        all(filter_(pair, alone) is None for filter_ in FILTERS) for pair in pairs_of(model, fleet.holders(model))
     )
