@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from schemas.events import Candidate, Choice, TaskRouted
-from services.router.decision_words import Names, Parts, pair, parts_of, seconds
+from services.router.decision_words import PART_NAMES, Names, Parts, pair, parts_of, seconds
 
 _Key = tuple[str, str]
 _FIELDS = Parts.__struct_fields__
@@ -22,6 +22,7 @@ def compare(before: TaskRouted, after: TaskRouted, names: Names | None = None) -
     names = names or {}
     old, new = _by_pair(before), _by_pair(after)
     lines = [_choice_line(before, after, old, new, names)]
+    lines += _policy_lines(before, after)
     sliders = (before.policy.weights.get("slider"), after.policy.weights.get("slider"))
     if sliders[0] != sliders[1]:
         lines.append(f"The slider went from {sliders[0]} to {sliders[1]} seconds a point of quality.")
@@ -47,8 +48,31 @@ def _choice_line(
         return f"The choice is the same, {_chosen(is_, names)}."
     line = f"The choice went from {_chosen(was, names)} to {_chosen(is_, names)}."
     if was_key in old and was_key in new and is_key in old and is_key in new:
+        if _rule(before) != _rule(after):
+            return f"{line} What did it: another policy."
         return f"{line} {_what_did_it(old, new, was_key, is_key, names)}"
     return line
+
+
+def _rule(routed: TaskRouted) -> tuple[str, str | None]:
+    return routed.policy.name, routed.policy.route
+
+
+def _policy_lines(before: TaskRouted, after: TaskRouted) -> list[str]:
+    if _rule(before) == _rule(after):
+        return []
+    (was, _), (is_, _) = _rule(before), _rule(after)
+    lines = [f"The policy went from {_policy(before)} to {_policy(after)}."] if was != is_ else []
+    lines = lines or [f"The route went from {_policy(before)} to {_policy(after)}."]
+    told = [f"{_chosen(r.choice, {})} ({r.choice.reason})" for r in (before, after) if r.choice is not None]
+    return lines + (
+        [f"Their words: {'; '.join(told)}."] if any(c.votes for r in (before, after) for c in r.candidates) else []
+    )
+
+
+def _policy(routed: TaskRouted) -> str:
+    route = routed.policy.route
+    return routed.policy.name if route is None else f"{routed.policy.name} (route {route})"
 
 
 def _what_did_it(
@@ -62,7 +86,7 @@ def _what_did_it(
     by, field, key = max(pushes)
     if old[key].fresh != new[key].fresh or by < _NOTICED_S:
         return "No part of the cost did it: a load became known or unknown, or equals were drawn by lot."
-    causes = _causes(old[key], new[key], field) or f"{field.removesuffix('_s')} part"
+    causes = _causes(old[key], new[key], field) or f"{PART_NAMES[field]} part"
     rest = sum(max(push, 0.0) for push, *_ in pushes) - by
     alone = "alone" if rest < _NOTICED_S else f"most of all ({seconds(rest)} came from other parts)"
     return f"What did it: {pair(new[key], names)}, {causes}, worth {seconds(by)}, {alone}."
@@ -75,7 +99,7 @@ def _moved_line(old: Candidate, new: Candidate, by: float, names: Names) -> list
         change = getattr(b, field) - getattr(a, field)
         if abs(change) >= _NOTICED_S:
             causes = _causes(old, new, field)
-            told.append(f"{causes or field.removesuffix('_s')} ({change:+.2f} s)")
+            told.append(f"{causes or PART_NAMES[field]} ({change:+.2f} s)")
     if old.fresh != new.fresh:
         told.append("its load is known again" if new.fresh else "its load is unknown now, so known ones come first")
     if not told:

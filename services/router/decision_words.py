@@ -26,14 +26,27 @@ _LEVELS = {
 
 
 class Parts(msgspec.Struct, frozen=True, kw_only=True):
-    """A candidate's cost, taken apart; the fields add up to ``cost_s``. ``quality_s`` is negative: what its quality is worth."""
+    """A candidate's cost, taken apart; the fields add up to ``cost_s``. ``others_s`` is what its model takes from the tasks
+    waiting behind, ``quality_s`` is negative: what its quality is worth."""
 
     wait_s: float
     load_s: float
     prefill_s: float
     decode_s: float
     sharing_s: float
+    others_s: float
     quality_s: float
+
+
+PART_NAMES = {
+    "wait_s": "wait",
+    "load_s": "load",
+    "prefill_s": "prefill",
+    "decode_s": "decode",
+    "sharing_s": "sharing",
+    "others_s": "tasks behind",
+    "quality_s": "quality",
+}
 
 
 def parts_of(candidate: Candidate) -> Parts:
@@ -47,7 +60,8 @@ def parts_of(candidate: Candidate) -> Parts:
         prefill_s=prefill,
         decode_s=decode,
         sharing_s=sharing,
-        quality_s=candidate.cost_s - total,
+        others_s=candidate.others_s or 0.0,
+        quality_s=candidate.cost_s - total - (candidate.others_s or 0.0),
     )
 
 
@@ -107,6 +121,8 @@ def _cost_line(best: Candidate, slider: float) -> str:
     line += f"decode {seconds(parts.decode_s)}"
     if parts.sharing_s:
         line += f", sharing {seconds(parts.sharing_s)}"
+    if parts.others_s:
+        line += f"; it takes {seconds(parts.others_s)} from the tasks behind it"
     points = 100.0 * (best.quality.value or 0.0)
     return f"{line}. Its quality of {points:.0f} points is worth {seconds(-parts.quality_s)} at {slider:g} s a point."
 
@@ -176,7 +192,7 @@ def _rival_line(rival: Candidate, best: Candidate, names: Names) -> str:
 def _difference(field: str, by: float) -> str:
     if field == "quality_s":
         return f"{'lower' if by > 0 else 'higher'} quality {by:+.2f} s"
-    return f"{field.removesuffix('_s')} {by:+.2f} s"
+    return f"{PART_NAMES[field]} {by:+.2f} s"
 
 
 def _unknown_lines(routed: TaskRouted, names: Names) -> list[str]:

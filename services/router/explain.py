@@ -85,6 +85,16 @@ def explain_words(
     return words + _now(status, names)
 
 
+def story_words(
+    status: TaskStatus, routed: TaskRouted | None, events: Iterable[AnyEvent], names: Names | None = None
+) -> list[str]:
+    """The same without the decision, which has a picture of its own: what was asked, and what happened after the choice."""
+    names = names or {}
+    told = explain_words(status, routed, [e for e in events if not isinstance(e, TaskRouted)], names)
+    decision = set(_decided(status, routed, names)) if routed is not None else set()
+    return [line for line in told if line not in decision]
+
+
 def hold_words(reason: str) -> str:
     """``busy: all 2 machines with qwen3 are busy`` as a sentence; the code's own meaning where it brings no words."""
     code, _, detail = reason.partition(":")

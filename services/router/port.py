@@ -31,6 +31,8 @@ from schemas.work import Answer, Body
 from services.router.fleet import Fleet
 from services.router.measures import Measures
 from services.router.policy.routes import Routes
+from services.router.verification import Verification
+from services.router.versus import Versus
 
 State = Literal["waiting", "released", "running", "completed", "failed", "cancelled", "dead"]
 
@@ -206,6 +208,15 @@ class RouterPort(Protocol):
 
     async def explain(self, task: str) -> tuple[TaskStatus, TaskRouted | None, tuple[Any, ...]] | None:
         """Status, the decision and all events known of a task (from memory, else from the projector)."""
+        ...
+
+    async def verify(self, task: str) -> list[Verification] | None:
+        """Each decision on the task, computed again from the log; None where the task is unknown. Asks the projector."""
+        ...
+
+    async def versus(self, asked: NewTask | str, what: str) -> Versus:
+        """What a policy, a route, a past task or the statistics of a past time say of a task that might be asked, or of one
+        that was (its id). Raises HeadraceError where ``what`` is none of these."""
         ...
 
     async def pause(self, worker: str, for_s: float | None, reason: str) -> None:

@@ -36,7 +36,7 @@ def routed_again(submitted: TaskSubmitted, routed: TaskRouted, workers: Workers,
         seed=routed.seed,
         now_us=int(routed.at * 1e6),
         slider=routed.policy.weights["slider"],
-        routing=_routing(routed) if routed.policy.route is not None else None,
+        routing=routing_then(routed) if routed.policy.route is not None else None,
     )
     known = [candidate for candidate in decision.candidates if candidate.worker in inputs]
     again = msgspec.structs.replace(
@@ -96,7 +96,7 @@ def _view(worker: str, record: WorkerRecord, given: WorkerInput | None) -> Worke
     )
 
 
-def _routing(routed: TaskRouted) -> Routing:
+def routing_then(routed: TaskRouted) -> Routing:
     """The route as far as the log has it: whom it allowed, its plugins' weights, who is busy with what, and the session."""
     weights = routed.policy.weights
     allowed = tuple(Target(model=candidate.model, worker=candidate.worker) for candidate in routed.candidates)

@@ -13,35 +13,31 @@ from typing import Any
 import msgspec
 from nats.aio.msg import Msg
 
-from schemas.events import AnyEvent, TaskCompleted, TaskRouted, WorkerPaused, WorkerResumed
-from schemas.statistics import Statistics
+from schemas.events import AnyEvent, WorkerPaused, WorkerResumed
 from schemas.subjects import ROUTER_CANCEL, pulse_subject
-from schemas.work import Answer, CancelTask, encode_wire
-from services.router import groups, intake, past
+from schemas.work import CancelTask, encode_wire
+from services.router import groups
 from services.router.decider import Decider
 from services.router.desk import Desk
 from services.router.dispatch.heard import PULSE_S
 from services.router.dispatch.permits import Limits
-from services.router.dispatch.state import Task
 from services.router.dispatch.turn import Absence
 from services.router.domains import Rule
 from services.router.door import Door
 from services.router.execute import Executor, wake_nobody
-from services.router.fleet import Fleet
 from services.router.follow import Channels
 from services.router.fullness import Places
 from services.router.hearing import Hearing
-from services.router.measures import Measures, measures
+from services.router.lookback import Lookback
 from services.router.policy.routes import Routes
-from services.router.port import NewTask, Readiness, RoutesInForce, Submitted, TaskStatus, Update
+from services.router.port import NewTask, Submitted, Update
+from services.router.questions import Questions
 from services.router.readers import Readers
 from services.router.rises import Rises
-from services.router.routes_file import in_force
 from services.router.tally import Tally
 from services.router.term import Term
 from services.router.texts import Texts
 from services.router.tuning import Tuning
-from services.router.view import queue_of
 from services.runtime.bus import Bus
 from services.runtime.clock import Clock
 from services.runtime.logs import logger
@@ -54,7 +50,7 @@ SOON_S = 0.001
 """Short beside any deadline; long enough that several acks of one pass are one look."""
 
 
-class RouterService:
+class RouterService(Questions):
     """Implements ``RouterPort``. ``start`` returns when the log has been read; ``close`` leaves nothing running."""
 
     def __init__(
@@ -85,6 +81,7 @@ class RouterService:
             self.desk.routes = routes.value
         self.channels = Channels()
         self._tally = Tally()
+        self._lookback = Lookback(bus, self.desk)
         self._readers = Readers(bus, self.desk, self.channels, unix=clock.unix, grace_s=grace_s)
         self._rises = Rises()
         self._hearing = Hearing(bus, self.desk, self.channels, step=self._step, told=self._told)
@@ -181,9 +178,6 @@ class RouterService:
         self._readers.beat(self.queue)
         self._step()
 
-    def _decides(self) -> bool:
-        return self.desk.epoch >= 0 and self.desk.state.epoch == self.desk.epoch
-
     async def _pulses(self) -> None:
         while True:
             await self._bus.send(pulse_subject(self._router), b"")
@@ -223,39 +217,8 @@ class RouterService:
         self._step()
         return True
 
-    async def status(self, task: str) -> TaskStatus | None:
-        found = self.desk.state.task(task)
-        if found is not None:
-            return self._shown(found)
-        channel = self.channels.get(task)
-        if channel is not None and channel.status is not None:
-            return channel.status  # accepted a moment ago; its fact is on its way back
-        return await past.status(self._bus, task)
-
     def follow(self, task: str) -> AbstractAsyncContextManager[AsyncIterator[Update]]:
         return self._readers.follow(task)
-
-    async def answer(self, task: str) -> Answer | None:
-        found = self.desk.state.task(task)
-        if found is not None:
-            terminal = found.terminal
-            return await past.answer_at(self._bus, terminal) if isinstance(terminal, TaskCompleted) else None
-        return await past.answer(self._bus, task)
-
-    def preview(self, task: NewTask) -> Submitted:
-        unix = self._clock.unix()
-        asked = intake.read(task, 0, self._rules, self.desk.fleet(unix), self.desk.routes)
-        decision = self.desk.decision(intake.request_from(task, asked), "preview", unix)
-        routed = self.desk.routed(decision, "preview", None, unix)
-        return Submitted(task="preview", domain=asked.domain, language=asked.language, decision=routed)
-
-    async def explain(self, task: str) -> tuple[TaskStatus, TaskRouted | None, tuple[Any, ...]] | None:
-        found = self.desk.state.task(task)
-        if found is None:
-            return await past.explain(self._bus, task)
-        events = await past.events_at(self._bus, found.seqs)
-        routed = next((event for event in events if isinstance(event, TaskRouted)), None)
-        return self._shown(found), routed, events
 
     async def pause(self, worker: str, for_s: float | None, reason: str) -> None:
         await self._say(WorkerPaused(**self._envelope(), worker=worker, for_s=for_s, reason=reason))
@@ -270,50 +233,3 @@ class RouterService:
 
     def _envelope(self) -> dict[str, Any]:
         return {"id": self._new_id(), "at": self._clock.unix(), "by": self._router}
-
-    def fleet(self) -> Fleet:
-        return self.desk.fleet(self._clock.unix())
-
-    def routes(self) -> RoutesInForce:
-        return in_force(self._routes)
-
-    def statistics(self) -> Statistics:
-        return self.desk.stats
-
-    def _shown(self, task: Task) -> TaskStatus:
-        """What waits has its place among the others, as of now."""
-        if task.live is None and task.terminal is None:
-            return next(status for status in self.queue() if status.task == task.submitted.task)
-        return self._readers.status(task)
-
-    def queue(self) -> tuple[TaskStatus, ...]:
-        """Everybody is shown the same, so that a rise is told once and for all."""
-        unix = self._clock.unix()
-        tasks = queue_of(self.desk.state, self.desk.live, self.desk.plan(), int(unix * 1e6))
-        return self._rises.look(tasks, self.desk.fleet(unix))
-
-    def measures(self) -> Measures:
-        desk = self.desk
-        return measures(
-            desk.state, desk.plan(), desk.limits, self._tally, exact=desk.cells.exact, statistics=desk.stats.position
-        )
-
-    def readiness(self) -> Readiness:
-        state = self.desk.state
-        waiting = sum(1 for t in state.tasks.values() if t.terminal is None and t.live is None)
-        caught_up = bool(self._loops)
-        connected = self._bus.connected
-        why = None if caught_up and connected else "the log is being read" if connected else "no connection to NATS"
-        return Readiness(
-            ready=caught_up and connected and state.epoch > 0,
-            dispatcher=self._decides(),
-            epoch=state.epoch,
-            position=state.position,
-            last=max(self._last, state.position),
-            workers=sum(1 for view in self.fleet().workers.values() if view.alive),
-            waiting=waiting,
-            sync=self._sync,
-            routes=self.routes().problem,
-            settings=self._tuning.problem if self._tuning is not None else None,
-            reason=why or (None if state.epoch > 0 else "no dispatcher has been elected yet"),
-        )

@@ -11,40 +11,16 @@ import msgspec
 
 from schemas.events import AnyEvent, TaskReleased, TaskRouted, TaskSubmitted, type_of
 from services.router.as_of import as_of
-from services.router.differences import Difference, differences
+from services.router.differences import differences
 from services.router.recompute import routed_again
 from services.router.recompute_release import released_again
+from services.router.verification import Verification
 from services.runtime.bus import Bus
 
 Decided = TaskRouted | TaskReleased
 
 
-class Verdict(msgspec.Struct, frozen=True, kw_only=True):
-    """Of one decision. ``same`` None: it cannot be computed again, for ``reason``. ``position`` and ``folded`` are how far the
-    statistics and the rest of the log were read for it."""
-
-    decision: str
-    attempt: int | None = None
-    same: bool | None = None
-    position: int | None = None
-    folded: int | None = None
-    differences: tuple[Difference, ...] = ()
-    reason: str | None = None
-
-    @property
-    def words(self) -> str:
-        """One sentence, and one for each difference."""
-        what = "The decision" if self.attempt is None else f"The release of attempt {self.attempt}"
-        if self.same is None:
-            return f"{what} cannot be computed again: {self.reason}."
-        if self.same:
-            return f"{what} was computed again from the log up to {self.folded}, and is the same to the last bit."
-        told = "; ".join(difference.words for difference in self.differences[:3])
-        more = f"; and {len(self.differences) - 3} more" if len(self.differences) > 3 else ""
-        return f"{what} comes out otherwise when computed again: {told}{more}."
-
-
-async def verify(bus: Bus, events: Iterable[AnyEvent]) -> list[Verdict]:
+async def verify(bus: Bus, events: Iterable[AnyEvent]) -> list[Verification]:
     """A verdict on each decision among a task's events. Raises HeadraceError where nobody can be asked."""
     known = list(events)
     submitted = next((event for event in known if isinstance(event, TaskSubmitted)), None)
@@ -56,8 +32,8 @@ async def verify(bus: Bus, events: Iterable[AnyEvent]) -> list[Verdict]:
     ]
 
 
-async def _verdict(bus: Bus, submitted: TaskSubmitted, routed: TaskRouted, event: Decided) -> Verdict:
-    verdict = Verdict(
+async def _verdict(bus: Bus, submitted: TaskSubmitted, routed: TaskRouted, event: Decided) -> Verification:
+    verdict = Verification(
         decision=type_of(event),
         attempt=event.attempt if isinstance(event, TaskReleased) else None,
         position=event.position,

@@ -36,6 +36,9 @@ from services.router.port import (
     Update,
 )
 from services.router.tally import Tally
+from services.router.verification import Verification
+from services.router.versus import Versus
+from services.router.what_if import UnknownPolicy
 from support import builders
 
 DESKTOP = WorkerView(
@@ -271,6 +274,17 @@ class MemoryRouter:
     async def explain(self, task: str) -> tuple[TaskStatus, TaskRouted | None, tuple[Any, ...]] | None:
         play = self.plays.get(task)
         return None if play is None else (play.status, self._decision(play.asked), ())
+
+    async def verify(self, task: str) -> list[Verification] | None:
+        if task not in self.plays:
+            return None
+        return [Verification(decision="task.routed", same=True, position=3, folded=5)]
+
+    async def versus(self, asked: NewTask | str, what: str) -> Versus:
+        if what != "slider=2":
+            raise UnknownPolicy(what, ("least_completion",))
+        before = self._decision(self.plays[asked].asked if isinstance(asked, str) else asked)
+        return Versus(what=what, label=f"under {what}", before=before, after=before, words=("The choice is the same.",))
 
     async def pause(self, worker: str, for_s: float | None, reason: str) -> None:
         self._replace(worker, paused=True, pause_left_s=for_s)

@@ -34,13 +34,21 @@ class RouteRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
 
 class PreviewQuery(Constraints, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The query of ``GET /route/preview``."""
+    """The query of ``GET /route/preview``. ``versus``: what to set it beside."""
 
     prompt: str
+    versus: Name | None = None
     model: Name | None = None
     route: Name | None = None
     client: Name | None = None
     session: Name | None = None
+
+
+class ExplainQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The query of ``GET /explain/{id}``."""
+
+    verify: bool = False
+    versus: Name | None = None
 
 
 def route_task(asked: RouteRequest, headers: Mapping[str, str], fleet: Fleet) -> NewTask:
