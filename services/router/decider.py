@@ -25,7 +25,14 @@ from services.router.nearest import resolve_model
 from services.router.policy.criteria import Known, criteria
 from services.router.policy.filters import EMBEDDING
 from services.router.policy.routes import DecisionService, Route
-from services.router.policy.verdicts import ANSWER_TOKENS_MAX, http_question, model_question, read_verdict
+from services.router.policy.verdicts import (
+    ANSWER_TOKENS_MAX,
+    agreed,
+    http_question,
+    in_both_orders,
+    model_question,
+    read_verdict,
+)
 from services.router.port import EndUpdate, NewTask, Submitted
 from services.runtime.clock import Clock
 from services.runtime.logs import logger
@@ -79,10 +86,17 @@ class Decider:
         try:
             async with asyncio.timeout(service.timeout_s):
                 if service.url is not None:
-                    answer: str | bytes = await self._ask_service(service, service.url, options, _whole_text(task))
-                else:
-                    answer = await self._ask_fleet(service, by, options, task, fleet)
-            return read_verdict(answer, options, by, self._clock.monotonic() - began)
+                    answer = await self._ask_service(service, service.url, options, _whole_text(task))
+                    return read_verdict(answer, options, by, self._clock.monotonic() - began)
+                orders = in_both_orders(options)
+                asking = (self._ask_fleet(service, by, each, task, fleet) for each in orders)
+                answers = await asyncio.gather(*asking, return_exceptions=True)
+            took_s, verdicts = self._clock.monotonic() - began, []
+            for said, each in zip(answers, orders, strict=True):
+                if isinstance(said, BaseException):
+                    raise said
+                verdicts.append(read_verdict(said, each, by, took_s))
+            return agreed(*verdicts)
         except TimeoutError:
             reason = f"no answer within {service.timeout_s:g} s"
         except (HeadraceError, httpx.HTTPError, httpx.InvalidURL, ValueError) as error:

@@ -63,6 +63,24 @@ def read_verdict(answer: str | bytes, criteria: Mapping[str, str], by: str, took
     return Verdict(by=by, probabilities=probabilities, confidence=float(confidence), took_s=took_s)
 
 
+def in_both_orders(criteria: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:
+    """Small models like the first option, or the last (ROUTING.md B1, judges): one that means it says so in both orders."""
+    return dict(criteria), dict(reversed(list(criteria.items())))
+
+
+def agreed(one: Verdict, other: Verdict) -> Verdict:
+    """The mean of two verdicts that are for the same model, at the lesser confidence. Raises ValueError where they are not."""
+    first, second = (max(v.probabilities, key=lambda m: (v.probabilities[m], m)) for v in (one, other))
+    if first != second:
+        raise ValueError(f"it went by the order of the options: {first}, and the other way round {second}")
+    models = dict.fromkeys((*one.probabilities, *other.probabilities))
+    return msgspec.structs.replace(
+        one,
+        probabilities={m: (one.probabilities.get(m, 0.0) + other.probabilities.get(m, 0.0)) / 2 for m in models},
+        confidence=min(one.confidence or 0.0, other.confidence or 0.0),
+    )
+
+
 def _probabilities(said: dict[str, Any], models: list[str]) -> dict[str, float]:
     option, given = said.get("option"), said.get("probabilities")
     if given is None and isinstance(option, int) and not isinstance(option, bool) and 1 <= option <= len(models):

@@ -23,6 +23,7 @@ from services.runtime.bus import Bus
 from services.runtime.server import EmbeddedServer
 from support.backends import Hang, Script, Stub, ollama_done, ollama_frame, ollama_stand_in
 from support.eventually import eventually
+from support.llama import llama
 from support.routers import MODEL, dispatching, end_of, question, running_router, whole_log, with_workers
 from support.worker_bench import WORKER, running_worker
 
@@ -185,11 +186,14 @@ async def test_a_service_that_is_late_gone_or_talks_nonsense_is_no_vote_and_the_
             assert verdict.probabilities == {}
 
 
+def says(option: int) -> Script:
+    return Script([ollama_frame(json.dumps({"option": option, "confidence": 0.9})), ollama_done()])
+
+
 async def test_a_model_of_the_fleet_decides_as_an_ordinary_task_of_its_own_client(
     natsd: EmbeddedServer, stub: Stub, bus: Bus, tmp_path: Path
 ) -> None:
-    said = json.dumps({"option": 2, "confidence": 0.9})
-    stub.scripts.append(Script([ollama_frame(said), ollama_done()]))
+    stub.scripts += [says(2), says(1)]
     async with router_with(natsd, tmp_path / "routes.toml", DECIDES) as router, running_worker(natsd.url, stub.url):
         await with_workers(router, 1, BIG)
         verdict, model = await verdict_on(router, bus, "Prove it.")
@@ -199,7 +203,19 @@ async def test_a_model_of_the_fleet_decides_as_an_ordinary_task_of_its_own_clien
         question_asked = stub.chats()[0]
         assert question_asked["format"]["properties"]["option"] == {"enum": [1, 2]}
         tasks = [event for event in await whole_log(bus) if isinstance(event, TaskSubmitted)]
-        assert [task.client for task in tasks] == [CLIENT, "local"]
+        assert [task.client for task in tasks] == [CLIENT, CLIENT, "local"]
+
+
+async def test_a_model_of_the_fleet_that_always_takes_the_first_option_has_no_vote(
+    natsd: EmbeddedServer, stub: Stub, bus: Bus, tmp_path: Path
+) -> None:
+    stub.scripts += [says(1), says(1)]
+    async with router_with(natsd, tmp_path / "routes.toml", DECIDES) as router, running_worker(natsd.url, stub.url):
+        await with_workers(router, 1, BIG)
+        verdict, _ = await verdict_on(router, bus, "Prove it.")
+        assert verdict is not None and verdict.reason is not None
+        assert verdict.reason.startswith("it went by the order of the options: ")
+        assert verdict.probabilities == {}
 
 
 async def test_a_model_of_the_fleet_that_is_too_late_is_no_vote_and_its_task_is_cancelled(
@@ -219,3 +235,29 @@ async def test_a_model_of_the_fleet_that_is_too_late_is_no_vote_and_its_task_is_
             return status is not None and status.state == "cancelled"
 
         await eventually(cancelled)
+
+
+async def test_a_real_model_of_135m_either_means_it_or_has_no_vote_and_the_request_is_answered(
+    natsd: EmbeddedServer, stub: Stub, bus: Bus, tmp_path: Path
+) -> None:
+    """SmolLM2 135M takes the first option whatever it is asked (docs/routes.md says so); a model that can read decides."""
+    text = DECIDES.replace(MODEL, "smollm2:135m") + 'model = "smollm2:135m"\ntimeout_s = 20.0\n'
+    async with (
+        llama() as server,
+        router_with(natsd, tmp_path / "routes.toml", text) as router,
+        running_worker(natsd.url, server.url, worker="w-real"),
+        running_worker(natsd.url, stub.url),
+    ):
+        await with_workers(router, 1, BIG)
+        await with_workers(router, 1, "smollm2:135m")
+        for asked in ("Write a one-line greeting card.", "Prove that there are infinitely many primes."):
+            accepted = await router.submit(
+                msgspec.structs.replace(question(asked), wants=Wants(route="smart", worker="w-real"))
+            )
+            verdict = (await submitted(bus, accepted.task)).verdict
+            assert verdict is not None and verdict.by == "smollm2:135m"
+            assert (verdict.reason or "").startswith("it went by the order") or set(verdict.probabilities) <= {
+                "smollm2:135m",
+                BIG,
+            }
+            assert (await end_of(router, accepted.task)).status.state == "completed"

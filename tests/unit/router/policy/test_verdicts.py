@@ -6,7 +6,15 @@ import msgspec
 import pytest
 
 from services.router.policy.routes import DecisionService
-from services.router.policy.verdicts import BODY_BYTES_MAX, cut, http_question, model_question, read_verdict
+from services.router.policy.verdicts import (
+    BODY_BYTES_MAX,
+    agreed,
+    cut,
+    http_question,
+    in_both_orders,
+    model_question,
+    read_verdict,
+)
 
 CRITERIA = {"small": "greetings", "large": "proofs"}
 SERVICE = DecisionService(instructions="Choose.")
@@ -61,3 +69,15 @@ def test_a_model_can_only_answer_with_an_option() -> None:
     schema = body.extra["response_format"]["json_schema"]["schema"]
     assert schema["properties"]["option"] == {"enum": [1, 2]}
     assert "1. greetings\n2. proofs" in body.messages[1]["content"]
+
+
+def test_a_model_that_means_it_says_so_in_both_orders() -> None:
+    one, other = in_both_orders(CRITERIA)
+    assert list(other) == list(reversed(list(one)))
+    means = agreed(
+        read_verdict('{"option": 2, "confidence": 0.9}', one, "m", 1.0),
+        read_verdict('{"option": 1, "confidence": 0.5}', other, "m", 1.0),
+    )
+    assert (means.probabilities, means.confidence) == ({"large": 1.0}, 0.5)
+    with pytest.raises(ValueError, match="by the order of the options: small, and the other way round large"):
+        agreed(read_verdict('{"option": 1}', one, "m", 1.0), read_verdict('{"option": 1}', other, "m", 1.0))
