@@ -59,9 +59,9 @@ def burst(fleet: str, seed: int, *, tasks: int = 20, chat_only: bool = False, op
 
 
 def sleep(fleet: str, seed: int, *, load: float = 0.4, tasks: int = 400) -> Instance:
-    """The fast machine vanishes for half an hour in the middle of it."""
+    """The fast machine vanishes for half an hour, most likely in the middle of a run."""
     made = steady(fleet, seed, load=load, tasks=tasks)
-    gone = made.jobs[len(made.jobs) // 3].at
+    gone = made.jobs[len(made.jobs) // 3].at + 2.0
     return _with(made, away={"desk": (gone, gone + 1800.0)})
 
 

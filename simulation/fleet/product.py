@@ -51,6 +51,8 @@ CELLS_S = 0.25
 CELL_SAMPLES = 48
 """Samples kept for each cell: with a half-life of 20 the rest would weigh less than a fifth."""
 HORIZON_S = 4e6
+INTRODUCED_S = 1.0
+"""The fleet has a second to report, before the first task comes; no policy is measured by that."""
 ROUTER = "router"
 
 
@@ -93,12 +95,11 @@ class Product:
             station.boot()
             if station.name in self.instance.away:
                 gone, back = self.instance.away[station.name]
-                self.kernel.after(gone, None, station.vanish)
-                self.kernel.after(back, None, station.boot)
+                self.kernel.after(INTRODUCED_S + gone, None, station.vanish)
+                self.kernel.after(INTRODUCED_S + back, None, station.boot)
         self._pulse()
-        # The fleet has a second to introduce itself; no policy is measured by that.
         for job in self._arrivals.first():
-            self.kernel.after(1.0 + job.at, None, self._submit, job)
+            self.kernel.after(INTRODUCED_S + job.at, None, self._submit, job)
         self.kernel.run(HORIZON_S, lambda: len(self.done) >= len(self.instance.jobs))
         self._settle()
         events = tuple(event for event, _ in self.log)

@@ -13,8 +13,8 @@ from schemas.events import AnyEvent, TaskReleased, TaskRouted, TaskSubmitted
 OFFSET_S = {"interactive": 0.0, "batch": 120.0, "background": 600.0}
 OVERTAKEN_MOST_S = 60.0
 BYPASSES_MOST = 4
-SAME_PASS_S = 0.02
-"""Facts of one pass are stored within this."""
+PULSE_S = 1.0
+"""Holds are counted with each pulse, so a wait of less than one has no reason in the log."""
 
 
 @dataclass
@@ -69,7 +69,7 @@ def _release(order: Order, queue: dict[str, Waiting], event: TaskReleased, k: fl
     order.bypasses_most = max(order.bypasses_most, event.bypasses)
     if event.bypasses > BYPASSES_MOST:
         order.broken.append(f"{event.task} was jumped {event.bypasses} times, {BYPASSES_MOST} are allowed")
-    if mine.inversions and not (event.held_s or event.bypasses) and now_s - mine.at_s > SAME_PASS_S:
+    if mine.inversions and not (event.held_s or event.bypasses) and now_s - mine.at_s > PULSE_S:
         order.broken.append(
             f"{event.task} was passed by {mine.inversions} and its release does not say why it was held"
         )

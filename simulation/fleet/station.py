@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 HEARTBEAT_S = 5.0
 SILENT = "this machine cannot tell"
 CHARS_PER_TOKEN = 4
+SUPPORTS = ("gpu_inference",)
 
 
 class Station:
@@ -47,17 +48,18 @@ class Station:
         self.asleep = False
         self.boots = self.credits = self.beats = 0
         self.armable: tuple[str, ...] = ()
+        self._seen: object = None
 
     def boot(self) -> None:
         self.boots += 1
         self.boot_id = f"{self.name}.b{self.boots}"
         self.memory = Memory(self.machine.vram, list(self.models) if self.product.instance.warm else [])
-        self.asleep, self.free, self.armed = False, 1, dict[str, int]()
+        self.asleep, self.free, self.armed, self._seen = False, 1, dict[str, int](), None
         self.hands: dict[tuple[str, int], float] = {}
         self.product.publish(
             WorkerReported(
                 **self.product.envelope(self.name), worker=self.name, boot=self.boot_id, name=self.name,
-                supports=("gpu_inference",), backend="simulated", backend_id=self.name, slots=1, models=self.infos,
+                supports=SUPPORTS, backend="simulated", backend_id=self.name, slots=1, models=self.infos,
             ),
             f"report.{self.boot_id}",
         )  # fmt: skip
@@ -144,19 +146,15 @@ class Station:
         self.product.later(self.product.match)
 
     def _look(self) -> None:
-        """Price the pulls again: residency or a measured speed may have changed."""
+        """Price the pulls again where residency or a measured speed has changed."""
         holders = {model: self.product.holders(model) for model in self.models}
-        self.armed = dict(
-            priorities(
-                self.name,
-                [self.info(model) for model in self.models],
-                ("gpu_inference",),
-                self.armable,
-                holders,
-                self.product.desk.stats,
-                now_us=self.product.now_us,
-            )
-        )
+        seen = (self.product.desk.stats.version, self.armable, self.resident, holders)
+        if seen == self._seen:
+            return
+        self._seen, infos = seen, [self.info(model) for model in self.models]
+        statistics, now_us = self.product.desk.stats, self.product.now_us
+        told = priorities(self.name, infos, SUPPORTS, self.armable, holders, statistics, now_us=now_us)
+        self.armed = dict(told)
 
     def info(self, model: str) -> ModelInfo:
         return self.product.info(model, None if self.resident is None else model in self.memory.resident)
