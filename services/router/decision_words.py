@@ -183,6 +183,8 @@ def _rival_line(rival: Candidate, best: Candidate, names: Names) -> str:
     total, by = rival.predicted.total_s or 0.0, rival.cost_s - best.cost_s
     what = ", ".join(told) or "no part differs"
     told_total = f"{pair(rival, names)}: {seconds(total)} predicted"
+    if best.votes:
+        told_total += f", {sum(rival.votes.values()):.2f} votes"
     if abs(by) < 0.005:
         return f"{told_total}, the same cost ({what})."
     stale = " but its load is unknown, and known ones come first" if by < 0 and not rival.fresh else ""

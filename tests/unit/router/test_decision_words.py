@@ -107,3 +107,13 @@ def test_a_large_fleet_still_fits_on_a_screen() -> None:
     assert len(words) <= 24
     assert "74 more could have answered at a higher cost." in words
     assert words[-1] == "Left out: 35 more."
+
+
+def test_where_policies_voted_each_rivals_votes_are_told() -> None:
+    routed = route([DESK, LAPTOP], CELLS)
+    voted = [
+        msgspec.structs.replace(c, votes={"least_in_flight": n})
+        for c, n in zip(routed.candidates, (0.8, 0.2), strict=True)
+    ]
+    words = decision_words(msgspec.structs.replace(routed, candidates=tuple(voted)))
+    assert any(line.startswith("qwen3 on laptop: ") and ", 0.20 votes, costs" in line for line in words)
