@@ -7,11 +7,11 @@ belongs to the machine, silence earns nothing, and load is what was sent and has
 
 from __future__ import annotations
 
+from services.router.policy.legacy import legacy_score
 from simulation.fleet.outcome import Done
 from simulation.fleet.physics import Job
 from simulation.fleet.rival_world import Rule, Seat, World
 
-SPEED, DOMAIN, LOAD = 0.4, 0.4, 0.2
 FAST_TOKENS_S = 100.0
 """Decode rates are scaled to this bound and cut off there."""
 IDLE_USE, BUSY_USE = 0.05, 0.9
@@ -44,7 +44,7 @@ class LegacyAsPublished(Rule):
         seen = self._rates.get(self.key(job.model or "", job.domain, seat.machine.name), [])
         speed = min(sum(seen) / len(seen) / FAST_TOKENS_S, 1.0) if seen else UNKNOWN
         success = 1.0 if seen else UNKNOWN
-        return SPEED * speed + DOMAIN * success + LOAD * self.load(seat)
+        return legacy_score(speed, success, self.load(seat))
 
 
 class LegacyMended(LegacyAsPublished):
