@@ -63,4 +63,4 @@ class LegacyMended(LegacyAsPublished):
         everything = [rate for rates in self._rates.values() for rate in rates]
         evidence = seen or everything
         speed = min(sum(evidence) / len(evidence) / FAST_TOKENS_S, 1.0) if evidence else UNKNOWN
-        return SPEED * speed + DOMAIN * 1.0 + LOAD * self.load(seat)
+        return legacy_score(speed, 1.0, self.load(seat))
