@@ -42,8 +42,9 @@ format: $(VENV)/.dev ## write the formatting that `make check` asks for
 bench: $(VENV)/.dev ## print latency and throughput; asserts nothing
 	$(PYTEST) -m bench -s $(ARGS)
 
-sim: $(VENV)/.dev ## the attempt protocol under a seeded simulator; ARGS="--seed 7" replays one
+sim: $(VENV)/.dev ## protocol and planner in virtual time: tables, plots into docs/; FLEET="--seeds 8 --case burst" does less
 	$(BIN)/python -m simulation $(ARGS)
+	$(BIN)/python -m simulation fleet --write docs $(FLEET)
 
 torture: $(VENV)/.dev ## kill, pause and flood real processes for minutes
 	$(PYTEST) -m torture -o faulthandler_timeout=3000 $(ARGS)
