@@ -43,7 +43,7 @@ class Rates(msgspec.Struct, frozen=True, kw_only=True):
     """One speed: Σ weight · tokens over Σ weight · microseconds is tokens per microsecond, as measured.
 
     ``wfree_us`` is the time without others' use, if all of it came off the speed; ``wtok_more`` Σ weight · tokens · further
-    streams. Quantiles are thousandths of tokens/s.
+    streams; ``w_told`` Σ weight of those whose machine said how much others used it. Quantiles are thousandths of tokens/s.
     """
 
     n: int = 0
@@ -52,6 +52,7 @@ class Rates(msgspec.Struct, frozen=True, kw_only=True):
     wus: int = 0
     wfree_us: int = 0
     wtok_more: int = 0
+    w_told: int = 0
     p50: int | None = None
     p95: int | None = None
 
@@ -205,19 +206,20 @@ def _rates(
     more: Callable[[Sample], int] = lambda _: 0,
 ) -> Rates:
     values = [
-        (tok, us, free_us(us, s.others_u), tok * more(s), w)
+        (tok, us, free_us(us, s.others_u), tok * more(s), s.others_u is not None, w)
         for s, w in weighed
         for tok, us in (halves(s),)
         if tok is not None and us is not None and us > 0
     ]
-    live = [tok * 1000 * UNIT // us for tok, us, _, _, w in values if w > 0]
+    live = [tok * 1000 * UNIT // us for tok, us, *_, w in values if w > 0]
     return Rates(
         n=len(values),
         w=sum(w for *_, w in values),
         wtok=sum(w * tok for tok, *_, w in values),
         wus=sum(w * us for _, us, *_, w in values),
-        wfree_us=sum(w * free for _, _, free, _, w in values),
-        wtok_more=sum(w * more_tok for *_, more_tok, w in values),
+        wfree_us=sum(w * free for _, _, free, *_, w in values),
+        wtok_more=sum(w * more_tok for *_, more_tok, _, w in values),
+        w_told=sum(w for *_, told, w in values if told),
         p50=quantile(live, 50),
         p95=quantile(live, 95),
     )

@@ -124,7 +124,7 @@ class Candidate(Part, frozen=True, kw_only=True):
     ``quality`` is in [0, 1]. ``prompt_tokens`` are those that would be prefilled there, ``output_tokens`` those expected there.
     ``others_s`` is what the model takes from the tasks waiting behind, in seconds (N·W, ROUTING.md B3.6); ``slowdown`` is what
     each further stream costs the others there (β, B3.4); ``others_weight`` how much of others' use comes off the speed (1 at
-    first, then learned). ``votes`` are the weighted votes of a route's policies, by their names.
+    first, then learned), ``use_known`` the share of the samples that knew it. ``votes`` are a route's policies' weighted votes.
     """
 
     model: str
@@ -145,6 +145,7 @@ class Candidate(Part, frozen=True, kw_only=True):
     others_s: float | None = None
     slowdown: Measure | None = None
     others_weight: Measure | None = None
+    use_known: Measure | None = None
     votes: dict[str, float] = {}
 
 

@@ -212,6 +212,9 @@ def _shares(cell: Cell, learned: Learned) -> Iterator[Share]:
         for name, n, w, value in (("slowdown", *slowdown(cell)), ("others_weight", *others_weight(cell))):
             if w:
                 yield Share(((name, worker),), n, w, w * round(value * UNIT), cell.speed_at_us)
+        if cell.decode.w:
+            told = cell.decode.w_told * UNIT
+            yield Share((("use_known", worker),), cell.decode.n, cell.decode.w, told, cell.speed_at_us)
     pools: tuple[PoolKey, ...]
     if cell.output.w:
         pools = (("output", "md", model, domain), ("output", "d", domain))

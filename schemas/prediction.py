@@ -26,7 +26,8 @@ class Effective(msgspec.Struct, frozen=True, kw_only=True):
 
     ``decode`` and ``prefill`` are tokens per second of one stream on the free machine, ``load`` seconds to load the model,
     ``output_tokens`` the expected length, ``quality`` in [0, 1]. ``slowdown``: each further stream adds this share of its own
-    time to a token's; ``others_weight``: how much of others' use comes off the speed (ROUTING.md, B3.4). ``uncertainty`` is the
+    time to a token's; ``others_weight``: how much of others' use comes off the speed (ROUTING.md, B3.4);
+    ``use_known``: the share of the samples that knew it. ``uncertainty`` is the
     standard deviation of ln(decode rate).
     """
 
@@ -37,12 +38,19 @@ class Effective(msgspec.Struct, frozen=True, kw_only=True):
     quality: Measure
     slowdown: Measure = Measure(value=1.0, level="prior", n=0)
     others_weight: Measure = Measure(value=1.0, level="prior", n=0)
+    use_known: Measure = Measure(value=1.0, level="prior", n=0)
     uncertainty: float
 
 
-def factor(others_use: float | None, weight: float = 1.0) -> float:
-    """The share of the machine's speed that is ours, in [0.25, 1]. Unknown use is the worst, whatever was learned."""
-    return FREE_LEAST if others_use is None else min(max(1.0 - weight * others_use, FREE_LEAST), 1.0)
+def factor(others_use: float | None, weight: float = 1.0, known: float = 1.0) -> float:
+    """The share of the machine's speed that is ours, in [0.25, 1].
+
+    ``known`` is the share of the speed's samples that say what others used meanwhile: a speed that was measured without that
+    holds their use already, and only the rest is taken off. Unknown use takes off the most that a reported one could, so silence never
+    gains: factor(None) <= factor(u) for every u, of the same statistics.
+    """
+    most = 1.0 - FREE_LEAST
+    return 1.0 - known * (most if others_use is None else min(weight * others_use, most))
 
 
 def predict(
@@ -56,7 +64,7 @@ def predict(
     sharing_s: float | None = None,
 ) -> Prediction:
     """Seconds until the whole answer is there. An unknown wait stays None and costs UNKNOWN_WAIT_S in the total."""
-    share = factor(others_use, _value(effective.others_weight))
+    share = factor(others_use, _value(effective.others_weight), _value(effective.use_known))
     load_s = 0.0 if resident else _value(effective.load)
     prefill_s = prompt_tokens / (_value(effective.prefill) * share)
     output = _value(effective.output_tokens)

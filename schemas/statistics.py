@@ -7,7 +7,7 @@ Sample counts decide how much a level leans on its parent and how uncertain it i
     decode, prefill, load:  cell -> (model, worker) -> worker, scaled by size -> model -> fleet and prior
     output tokens:          (model, domain) -> domain -> prior
     quality:                cell -> (model, domain) -> model -> all and prior
-    slowdown, others_weight: worker -> prior
+    slowdown, others_weight, use_known: worker -> prior
 """
 
 from __future__ import annotations
@@ -86,6 +86,7 @@ def effective(
         quality=_quality(stats, model, domain, worker, now_us),
         slowdown=_learned(stats, "slowdown", worker, now_us),
         others_weight=_learned(stats, "others_weight", worker, now_us),
+        use_known=_use_known(stats, worker, now_us),
         uncertainty=_uncertainty(stats, model, worker, now_us),
     )
 
@@ -117,6 +118,13 @@ def _learned(stats: Statistics, field: Literal["slowdown", "others_weight"], wor
     slowdown, others_weight = stats.learned(worker)
     value = (slowdown if field == "slowdown" else others_weight) / 100
     return _measure(value, (("worker", stats.pool(field, worker)),), now_us)
+
+
+def _use_known(stats: Statistics, worker: str, now_us: int) -> Measure:
+    """The share of the worker's speed samples whose machine said how much others used it; one such sample is presumed."""
+    pool = stats.pool("use_known", worker)
+    value = _lean(pool.weight(), pool.y, 1.0, 1.0)
+    return _measure(value, (("worker", pool),), now_us)
 
 
 def _uncertainty(stats: Statistics, model: str, worker: str, now_us: int) -> float:

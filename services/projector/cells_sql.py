@@ -64,6 +64,7 @@ def _rates(name: str, more: str) -> str:
         f"coalesce(sum(w::HUGEINT * {us}) FILTER (WHERE {when}), 0)::HUGEINT AS {name}_wus, "
         f"coalesce(sum(w::HUGEINT * {free}) FILTER (WHERE {when}), 0)::HUGEINT AS {name}_wfree_us, "
         f"coalesce(sum(w::HUGEINT * {tok} * {more}) FILTER (WHERE {when}), 0)::HUGEINT AS {name}_wtok_more, "
+        f"coalesce(sum(w) FILTER (WHERE {when} AND others_u IS NOT NULL), 0)::HUGEINT AS {name}_w_told, "
         f"{_quantile(rate, 50, when)}::BIGINT AS {name}_p50, {_quantile(rate, 95, when)}::BIGINT AS {name}_p95"
     )
 
@@ -206,8 +207,8 @@ def _read_sums(values: Iterator[Any]) -> Sums:
 
 
 def _read_rates(values: Iterator[Any]) -> Rates:
-    n, w, wtok, wus, wfree_us, wtok_more, p50, p95 = (next(values) for _ in range(8))
-    return Rates(n=n, w=w, wtok=wtok, wus=wus, wfree_us=wfree_us, wtok_more=wtok_more, p50=p50, p95=p95)
+    n, w, wtok, wus, wfree_us, wtok_more, w_told, p50, p95 = (next(values) for _ in range(9))
+    return Rates(n=n, w=w, wtok=wtok, wus=wus, wfree_us=wfree_us, wtok_more=wtok_more, w_told=w_told, p50=p50, p95=p95)
 
 
 def _read_group(values: Iterator[Any]) -> Group:

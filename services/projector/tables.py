@@ -11,7 +11,7 @@ import json
 from services.projector.cells_sql import REBUILD
 from services.projector.views import VIEWS
 
-LAYOUT = 2
+LAYOUT = 3
 """Changes with any table here and with the fold: a file of another layout is set aside and the log replayed."""
 
 MODELS = (

@@ -139,7 +139,8 @@ def _asked_for(best: Candidate) -> str:
 def _share(best: Candidate) -> float:
     """What others leave of the machine's speed, as the prediction had it."""
     weight = best.others_weight.value if best.others_weight is not None else None
-    return factor(best.others_use, 1.0 if weight is None else weight)
+    known = best.use_known.value if best.use_known is not None else None
+    return factor(best.others_use, 1.0 if weight is None else weight, 1.0 if known is None else known)
 
 
 def _speed(measure: Measure, best: Candidate) -> str:

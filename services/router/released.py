@@ -63,4 +63,7 @@ def candidate_of(
         prompt_tokens=prompt_tokens,
         output_tokens=known.output_tokens,
         others_s=offer.others_s,
+        slowdown=known.slowdown,
+        others_weight=known.others_weight,
+        use_known=known.use_known,
     )  # fmt: skip

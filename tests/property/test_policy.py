@@ -162,7 +162,11 @@ def test_a_cost_is_exactly_its_parts_and_is_recomputed_from_the_record(world: Wo
     slider, least, wait = (result.policy.weights[k] for k in ("slider", "others_factor_least", "unknown_wait_s"))
     for c in result.candidates:
         assert c.others_weight is not None and c.others_weight.value is not None and c.slowdown is not None
-        share = least if c.others_use is None else min(max(1.0 - c.others_weight.value * c.others_use, least), 1.0)
+        assert c.use_known is not None and c.use_known.value is not None
+        most = 1.0 - least
+        share = 1.0 - c.use_known.value * (
+            most if c.others_use is None else min(c.others_weight.value * c.others_use, most)
+        )
         assert c.decode.value and c.prefill.value and c.load.value and c.quality.value is not None
         assert c.output_tokens is not None and c.output_tokens.value is not None and c.prompt_tokens is not None
         length = min(c.output_tokens.value, world[2].max_tokens or float("inf"))

@@ -95,8 +95,7 @@ def _last_seen(turn: Turn, worker: str) -> str:
     if record.left:
         return f"{name} left {ago_words(logged_s)}"
     if record.paused:
-        left_s = None if record.paused_until_us is None else record.paused_until_us / 1e6 - turn.stamp.at
-        return f"{name} is paused {pause_words(left_s)}"
+        return f"{name} is paused {pause_words(record.paused_until_us)}"
     if heard is None:
         return f"{name} has been silent since the router's start, its last report came {ago_words(logged_s)}"
     silent_s = turn.now - heard.heard_at

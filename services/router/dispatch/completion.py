@@ -23,7 +23,8 @@ class Speed(NamedTuple):
     """What to expect of a model on a machine for a domain: plain numbers out of ``schemas.prediction.Effective``.
 
     ``prefill`` and ``decode`` are tokens/s of a single stream on the free machine, ``load_s`` seconds, ``output`` tokens,
-    ``quality`` in [0, 1]; ``slowdown`` is β, ``others_weight`` γ; ``size`` the model's bytes, None where nobody knows.
+    ``quality`` in [0, 1]; ``slowdown`` is β, ``others_weight`` γ, ``use_known`` the share of the
+    samples that say what others used; ``size`` the model's bytes, None where nobody knows.
     """
 
     load_s: float
@@ -33,6 +34,7 @@ class Speed(NamedTuple):
     quality: float
     slowdown: float
     others_weight: float
+    use_known: float
     size: int | None = None
 
 
@@ -121,7 +123,7 @@ def running_then(ends: list[float], slots: int) -> list[float]:
 def parts_of(speed: Speed, machine: Machine, model: str, prompt_tokens: int, max_tokens: int | None) -> Parts:
     """C(t, w) taken apart. With n < k slots busy: X = β · Σ min(rem / f(n), D), f(n) = 1 + β(n - 1); a full machine's slot is
     free at its earliest end, and the rest is as it will be then."""
-    share = factor(machine.others_use, speed.others_weight)
+    share = factor(machine.others_use, speed.others_weight, speed.use_known)
     output = speed.output if max_tokens is None or max_tokens > speed.output else float(max_tokens)
     decode_s = output / (speed.decode * share)
     load_s = 0.0 if model in machine.loaded else speed.load_s
@@ -136,7 +138,7 @@ def parts_of(speed: Speed, machine: Machine, model: str, prompt_tokens: int, max
 
 def service_s(speed: Speed, machine: Machine, prompt_tokens: int, max_tokens: int | None = None) -> float:
     """S(m, w): what a task with that prompt takes there when nothing else is, the model loaded."""
-    share = factor(machine.others_use, speed.others_weight)
+    share = factor(machine.others_use, speed.others_weight, speed.use_known)
     output = speed.output if max_tokens is None or max_tokens > speed.output else float(max_tokens)
     return prompt_tokens / (speed.prefill * share) + output / (speed.decode * share)
 

@@ -13,6 +13,7 @@ from services.router.dispatch.live import GONE_S, Live
 from services.router.dispatch.offers import Offer
 from services.router.dispatch.outlook import Outlook
 from services.router.dispatch.state import RouterState, Task
+from services.router.fleet import pause_words
 
 
 def why_held(offer: Offer, name: str, somebody_free: bool) -> str:
@@ -33,9 +34,10 @@ def nobody(task: Task, state: RouterState, live: Live, now: float, outlook: Outl
         if lacking is not None:
             return f"no_capability: {lacking}"
         return f"no_worker: nobody who holds {what} is there"
-    paused = [state.workers[w].report.name for w in sorted(holders) if state.workers[w].paused]
+    paused = [w for w in sorted(holders) if state.workers[w].paused]
     if len(paused) == len(holders):
-        return f"no_worker: {', '.join(paused)} {'is' if len(paused) == 1 else 'are'} paused"
+        told = [f"{state.workers[w].report.name} {pause_words(state.workers[w].paused_until_us)}" for w in paused]
+        return f"no_worker: paused: {', '.join(told)}"
     awake = [w for w in sorted(holders) if not state.workers[w].paused]
     silences = [now - (heard.heard_at if (heard := live.workers.get(w)) is not None else 0.0) for w in awake]
     if all(silence > GONE_S for silence in silences):

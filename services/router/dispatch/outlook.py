@@ -76,7 +76,6 @@ def speed_of(known: Effective, size: int | None = None) -> Speed:
     """The plain numbers; every effective measure has a value, because the levels end in a prior."""
     values = [known.load, known.prefill, known.decode, known.output_tokens, known.quality]
     load_s, prefill, decode, output, quality = (measure.value or 0.0 for measure in values)
-    beta, gamma = known.slowdown.value, known.others_weight.value
-    return Speed(
-        load_s, prefill, decode, output, quality, 1.0 if beta is None else beta, 1.0 if gamma is None else gamma, size
-    )
+    beta, gamma, told = known.slowdown.value, known.others_weight.value, known.use_known.value
+    assert beta is not None and gamma is not None and told is not None
+    return Speed(load_s, prefill, decode, output, quality, beta, gamma, told, size)

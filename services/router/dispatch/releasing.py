@@ -90,9 +90,13 @@ class Releasing:
         )
 
     def _is_first_in_line(self, durable: str, expected: str, everyone: tuple[str, ...]) -> bool:
-        """Whether the group would give it to ``expected``, or to one whose pull says that it is as good."""
-        lines = [self._armed(w)[durable] for w in everyone if self.machines[w].free > 0 and durable in self._armed(w)]
-        return bool(lines) and self._armed(expected)[durable] == min(lines)
+        """Whether the group would give it to ``expected``, or to one that is as good: its pull says so, and it has no other
+        stream that this one would share with. Of equals the server serves the first one's pulls first, all of them."""
+        armed = {w: self._armed(w)[durable] for w in everyone if self.machines[w].free > 0 and durable in self._armed(w)}
+        if not armed or armed.get(expected) != min(armed.values()):
+            return False
+        equals = [w for w, priority in armed.items() if priority == armed[expected]]
+        return len(equals) == 1 or all(self.machines[w].slots == 1 for w in equals)
 
     def _pullers(self, model: str, capability: str) -> tuple[str, ...]:
         """Everybody whose pull may stand in the group: heard within its expiry, or not yet, so soon after our start."""

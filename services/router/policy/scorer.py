@@ -48,6 +48,7 @@ def score(pair: Pair, request: RouteRequest, stats: Statistics, *, slider: float
         output_tokens=known.output_tokens,
         slowdown=known.slowdown,
         others_weight=known.others_weight,
+        use_known=known.use_known,
     )
 
 
