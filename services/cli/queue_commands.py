@@ -5,7 +5,7 @@ Answers "what do I type to see who waits, and to take a machine out?". None hold
 
 from __future__ import annotations
 
-import asyncio
+from asyncio import sleep
 from collections.abc import Callable, Coroutine
 from contextlib import nullcontext
 from typing import Annotated, Any
@@ -102,6 +102,6 @@ def _watched(as_json: bool) -> Callable[[RouterClient], Coroutine[Any, Any, None
                     out.print(QueueBoard(body, await machine_names(client)))
                 else:
                     live.update(QueueBoard(body, await machine_names(client)), refresh=True)
-                await asyncio.sleep(WATCH_S)
+                await sleep(WATCH_S)
 
     return work

@@ -77,7 +77,7 @@ def _worker(worker: Json) -> list[RenderableType]:
 
 
 def _pause(worker: Json) -> str:
-    """``paused for another 2 h``; a silent one is silent as well."""
+    """``paused until 2026-11-29 22:05 UTC``; a silent one is silent as well."""
     paused = worker.get("paused")
     return f"{'' if worker['state'] == 'paused' else worker['state'] + ', '}paused {paused}" if paused else ""
 

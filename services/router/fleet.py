@@ -6,6 +6,8 @@ whoever made the view. ``None`` is unknown, and unknown is never good.
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
 import msgspec
 
 from schemas.events import ModelInfo
@@ -15,7 +17,7 @@ class WorkerView(msgspec.Struct, frozen=True, kw_only=True):
     """One worker. ``wait_s`` are the predicted seconds until it has a free slot (0 when it has one now); ``alive`` means
     heard recently enough to release to; ``fresh`` that its load is at most 15 s old; ages are on the router's heard clock.
     ``backend_up`` is what its last fresh load says of its model server, ``backend_reason`` why that does not answer. ``paused``:
-    somebody took it out, for ``pause_left_s`` more seconds, or until it is resumed where that is None."""
+    somebody took it out, until ``paused_until_us`` (Unix time), or until it is resumed where that is None."""
 
     id: str
     name: str
@@ -40,12 +42,12 @@ class WorkerView(msgspec.Struct, frozen=True, kw_only=True):
     fresh: bool = True
     draining: bool = False
     paused: bool = False
-    pause_left_s: float | None = None
+    paused_until_us: int | None = None
 
     @property
     def pause_words(self) -> str:
-        """How long it is taken out, for a sentence."""
-        return pause_words(self.pause_left_s)
+        """Until when it is taken out, for a sentence."""
+        return pause_words(self.paused_until_us)
 
 
 class Fleet(msgspec.Struct, frozen=True, kw_only=True):
@@ -62,9 +64,11 @@ class Fleet(msgspec.Struct, frozen=True, kw_only=True):
         return tuple(self.workers[key] for key in sorted(self.workers) if model in self.workers[key].models)
 
 
-def pause_words(left_s: float | None) -> str:
-    """``for another 2 h 5 min``, or ``until it is resumed``."""
-    return "until it is resumed" if left_s is None else f"for another {_span(left_s)}"
+def pause_words(until_us: int | None) -> str:
+    """``until 2026-11-29 22:05 UTC``, or ``until it is resumed``. Not the time left: a decision can be computed again."""
+    if until_us is None:
+        return "until it is resumed"
+    return f"until {datetime.fromtimestamp(until_us / 1e6, UTC):%Y-%m-%d %H:%M} UTC"
 
 
 def ago_words(age_s: float) -> str:

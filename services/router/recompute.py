@@ -93,6 +93,7 @@ def _view(worker: str, record: WorkerRecord, given: WorkerInput | None) -> Worke
         fresh=given.fresh,
         draining=given.draining,
         paused=given.paused,
+        paused_until_us=record.paused_until_us,
     )
 
 

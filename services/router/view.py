@@ -68,7 +68,7 @@ def _view(
         fresh=fresh_load or (credit is not None and heard is not None and now - heard.credit_at <= FRESH_S),
         draining=credit.draining if credit else False,
         paused=record.paused,
-        pause_left_s=None if record.paused_until_us is None else max(0.0, (record.paused_until_us - now_us) / 1e6),
+        paused_until_us=record.paused_until_us,
     )
 
 

@@ -287,10 +287,10 @@ class MemoryRouter:
         return Versus(what=what, label=f"under {what}", before=before, after=before, words=("The choice is the same.",))
 
     async def pause(self, worker: str, for_s: float | None, reason: str) -> None:
-        self._replace(worker, paused=True, pause_left_s=for_s)
+        self._replace(worker, paused=True, paused_until_us=None if for_s is None else int(for_s * 1e6))
 
     async def resume(self, worker: str, reason: str) -> None:
-        self._replace(worker, paused=False, pause_left_s=None)
+        self._replace(worker, paused=False, paused_until_us=None)
 
     def _replace(self, worker: str, **changes: Any) -> None:
         changed = msgspec.structs.replace(self.view.workers[worker], **changes)

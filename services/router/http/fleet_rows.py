@@ -11,7 +11,7 @@ BACKEND_DOWN = "backend down"
 
 
 class WorkerRow(msgspec.Struct, frozen=True, kw_only=True):
-    """``unknown`` has, for each null field, why it is null; ``paused`` says how long, and is empty where it is not paused."""
+    """``unknown`` has, for each null field, why it is null; ``paused`` says until when, and is empty where it is not paused."""
 
     id: str
     name: str

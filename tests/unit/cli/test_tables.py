@@ -96,10 +96,10 @@ def test_no_statistics_say_how_to_get_some() -> None:
 
 def test_a_paused_machine_says_for_how_long() -> None:
     body = example("`GET /workers`")
-    body["workers"][0] |= {"state": "paused", "paused": "for another 2 h 5 min"}
+    body["workers"][0] |= {"state": "paused", "paused": "until 2026-11-29 22:05 UTC"}
     body["workers"][1] |= {"state": "silent", "paused": "until it is resumed"}
     table = tables.fleet(body)
-    assert "paused for another 2 h 5 min" in line_with("desktop", table)
+    assert "paused until 2026-11-29 22:05 UTC" in line_with("desktop", table)
     assert "silent, paused until it is resumed" in line_with("laptop", table)
 
 

@@ -112,7 +112,20 @@ def test_draining_and_silent_machines_are_left_out_while_others_are_there() -> N
     assert reasons == {"off": "silent: was not heard lately", "ending": "draining: takes no new work"}
 
 
-@pytest.mark.parametrize("state", [{"alive": False}, {"draining": True}, {"alive": False, "draining": True}])
+def test_a_paused_machine_is_left_out_and_says_until_when() -> None:
+    until_us = 1_795_989_900_000_000
+    away = worker("away", "m", paused=True, paused_until_us=until_us)
+    kept, reasons = judge(worker("here", "m"), away, worker("out", "m", paused=True))
+    assert kept == ["here"]
+    assert reasons == {
+        "away": "paused: takes no new work until 2026-11-29 22:05 UTC",
+        "out": "paused: takes no new work until it is resumed",
+    }
+
+
+@pytest.mark.parametrize(
+    "state", [{"alive": False}, {"draining": True}, {"paused": True}, {"alive": False, "draining": True}]
+)
 def test_case_24_a_preference_never_removes_the_last_candidate(state: dict[str, bool]) -> None:
     assert judge(worker("only", "m", **state)) == (["only"], {})
 

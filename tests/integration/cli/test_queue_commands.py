@@ -1,0 +1,91 @@
+"""``queue``, ``pause`` and ``resume`` as they are typed, against the real HTTP surfaces."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+
+import pytest
+
+from services.cli import queue_commands
+from services.cli.__main__ import run
+from services.cli.exits import Exit
+from services.router.http.app import create_app
+from services.router.http.serving import serving
+from services.router.port import Rise
+from support.router_port import MemoryRouter
+
+
+class Shell:
+    """Types command lines at a router."""
+
+    def __init__(self, url: str, router: MemoryRouter, capture: pytest.CaptureFixture[str]) -> None:
+        self.url, self.router, self._capture = url, router, capture
+        self.out = self.err = ""
+
+    async def type(self, *words: str) -> int:
+        code = await asyncio.to_thread(run, [*words, "--router", self.url])
+        self.out, self.err = self._capture.readouterr()
+        return code
+
+
+@pytest.fixture
+async def shell(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Shell]:
+    monkeypatch.setenv("COLUMNS", "200")
+    router = MemoryRouter(None)
+    async with serving(create_app(router), "127.0.0.1", 0, drain_s=1) as url:
+        yield Shell(url, router, capsys)
+
+
+async def test_a_machine_is_taken_out_for_a_time_and_back_in(shell: Shell) -> None:
+    assert await shell.type("pause", "desktop", "--for", "2h", "--reason", "a game") == Exit.OK
+    assert "desktop is paused until" in shell.out and "what runs there (1) ends first" in shell.out
+    assert await shell.type("fleet") == Exit.OK
+    assert "paused until" in shell.out
+    assert await shell.type("resume", "desktop", "--json") == Exit.OK
+    assert json.loads(shell.out)["worker"]["paused"] == ""
+    assert await shell.type("resume", "desktop") == Exit.OK
+    assert shell.out == "desktop takes work again\n"
+
+
+async def test_what_cannot_be_paused_is_refused_with_the_way_out(shell: Shell) -> None:
+    assert await shell.type("pause", "destkop") == Exit.NOT_FOUND
+    assert "nearest: desktop" in shell.err
+    assert await shell.type("pause", "desktop", "--for", "2") == Exit.USAGE
+    assert "such as 90s, 45m, 2h" in shell.err
+    assert not shell.router.view.workers["w-1"].paused
+
+
+async def test_the_queue_shows_names_reasons_and_what_rose(shell: Shell) -> None:
+    asked = asyncio.create_task(shell.type("ask", "hi"))
+    await shell.router.submitted()
+    play = shell.router.last
+    rise = Rise(of="position", before=1, after=2, code="joined_ahead", words="1 task of webui joined ahead")
+    await play.move(position=2, expected_worker="w-2", eta_s=4.0, reason="busy: all are busy", rises=(rise,))
+    await play.followed()
+    assert await asyncio.to_thread(run, ["queue", "--router", shell.url]) == Exit.OK
+    await play.start()
+    await play.complete("done")
+    assert await asked == Exit.OK
+    shown = shell.out + shell.err
+    assert "laptop" in shown and "w-2" not in shown
+    assert "busy: all are busy" in shown
+    assert "place 1 → 2, joined_ahead: 1 task of webui joined ahead" in shown
+    assert "waiting, place 2, starts in about 4.00 s: busy: all are busy" in shown
+
+
+async def test_a_watched_queue_is_shown_again_and_again_until_it_is_interrupted(
+    shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looks = 0
+
+    async def a_second(_: float) -> None:
+        nonlocal looks
+        looks += 1
+        if looks == 3:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(queue_commands, "sleep", a_second)
+    assert await shell.type("queue", "--watch") == Exit.INTERRUPTED
+    assert shell.out.count("0 waiting, 0 released, 0 running") == 3
