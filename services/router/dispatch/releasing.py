@@ -10,12 +10,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from schemas.events import WorkerInput
+from schemas.prediction import factor
 from schemas.subjects import ANY_LANE, group_durable, lane_durable
 from services.router.dispatch.completion import Machine
 from services.router.dispatch.live import ALIVE_S, Live
 from services.router.dispatch.offers import Offer
 from services.router.dispatch.permits import Counts
 from services.router.dispatch.state import RouterState, Task, served
+
+ABOUT = 0.89
+"""Half a step of the pull priorities, of which three double a machine's time: what they cannot tell apart is equal."""
 
 
 @dataclass(frozen=True)
@@ -90,13 +94,21 @@ class Releasing:
         )
 
     def _is_first_in_line(self, durable: str, expected: str, everyone: tuple[str, ...]) -> bool:
-        """Whether the group would give it to ``expected``, or to one that is as good: its pull says so, and it has no other
-        stream that this one would share with. Of equals the server serves the first one's pulls first, all of them."""
-        armed = {w: self._armed(w)[durable] for w in everyone if self.machines[w].free > 0 and durable in self._armed(w)}
+        """Whether the group would give it to ``expected``, or to one whose pull says that it is as good, and is right."""
+        armed = {
+            w: self._armed(w)[durable] for w in everyone if self.machines[w].free > 0 and durable in self._armed(w)
+        }
         if not armed or armed.get(expected) != min(armed.values()):
             return False
-        equals = [w for w, priority in armed.items() if priority == armed[expected]]
-        return len(equals) == 1 or all(self.machines[w].slots == 1 for w in equals)
+        equals = [w for w, priority in armed.items() if priority == armed[expected] and w != expected]
+        return all(self._is_as_good(w, expected) for w in equals)
+
+    def _is_as_good(self, other: str, expected: str) -> bool:
+        """Of two pulls of one priority. A machine of several slots has as many pulls, and the server serves all of one machine's
+        before another's; and a pull's priority knows nothing of who else uses the machine now."""
+        mine, its = self.machines[expected], self.machines[other]
+        alone = mine.slots == its.slots == 1
+        return alone and factor(its.others_use) >= ABOUT * factor(mine.others_use)
 
     def _pullers(self, model: str, capability: str) -> tuple[str, ...]:
         """Everybody whose pull may stand in the group: heard within its expiry, or not yet, so soon after our start."""
