@@ -6,11 +6,13 @@ from typing import Any
 
 import pytest
 
-from schemas.errors import UnknownModel
-from schemas.events import Wants
+from schemas.errors import UnknownModel, UnknownRoute
+from schemas.events import Options, Wants
 from schemas.work import Body
 from services.router.domains import compile_rules
 from services.router.intake import HEADERS_MAX, Asked, read, refuse_too_large
+from services.router.policy.routes import Routes
+from services.router.policy.routes_file import parse_routes
 from services.router.port import NewTask, TooLarge
 from support.fleets import fleet, model, worker
 
@@ -52,3 +54,41 @@ def test_the_servers_limit_holds_for_the_text_with_its_headers() -> None:
     refuse_too_large(1_000_000 - HEADERS_MAX, 1_000_000)
     with pytest.raises(TooLarge, match="raise max_payload"):
         refuse_too_large(1_000_000 - HEADERS_MAX + 1, 1_000_000)
+
+
+ROUTES = parse_routes('[chat]\nslider = 0.5\nroute_by = "least_completion"\n["qwen3"]\nroute_by = "least_in_flight"\n')
+
+
+def routed(routes: Routes = ROUTES, slider: float | None = None, **wants: str) -> Asked:
+    new = NewTask(body=Body(prompt="hi"), wants=Wants(**wants), options=Options(slider=slider))
+    return read(new, 99, RULES, FLEET, routes)
+
+
+def test_a_virtual_model_is_a_route_and_goes_before_a_model_of_that_name() -> None:
+    for asked_for in ({"model": "chat"}, {"route": "chat"}):
+        assert (routed(**asked_for).wants.route, routed(**asked_for).wants.model) == ("chat", None)
+    assert routed(model="qwen3").wants == Wants(route="qwen3")
+    assert routed(model="qwen3:8b").wants == Wants(model="qwen3")
+    assert routed(route="chat", model="qwen3").wants == Wants(route="chat", model="qwen3")
+
+
+def test_what_leaves_everything_open_is_auto_where_the_file_says_what_that_is() -> None:
+    assert routed().wants == Wants()
+    auto = parse_routes('[auto]\nroute_by = "saved_prefill"')
+    assert routed(auto).wants == Wants(route="auto")
+    assert routed(auto, model="qwen3").wants == Wants(model="qwen3")
+
+
+def test_an_unknown_route_is_refused_with_the_nearest_and_a_model_with_virtual_ones_too() -> None:
+    with pytest.raises(UnknownRoute, match="no route is called 'chatt'; nearest: chat"):
+        routed(route="chatt")
+    with pytest.raises(UnknownModel) as caught:
+        routed(model="chatt")
+    assert caught.value.nearest[0] == "chat"
+    assert routed(route="auto").wants.route == "auto"
+
+
+def test_the_routes_slider_is_the_tasks_where_it_has_none() -> None:
+    assert routed(model="chat").options.slider == 0.5
+    assert routed(model="chat", slider=2.0).options.slider == 2.0
+    assert routed(model="qwen3:8b").options.slider is None
