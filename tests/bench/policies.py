@@ -16,6 +16,8 @@ from typing import Protocol
 
 from support.http_lines import Lines, Reply
 
+Send = Callable[[Lines], Awaitable[Reply]]
+"""One request, to wherever these lines lead."""
 Ask = Callable[[int], Awaitable[Reply]]
 """A closed-loop client's number -> the answer to its next request."""
 
@@ -77,10 +79,10 @@ POLICIES: dict[str, Callable[[random.Random], Policy]] = {
 
 
 class Direct:
-    """``async with Direct(policy, urls, request) as direct: await direct.ask(client)``."""
+    """``async with Direct(policy, urls) as direct: await direct.send(request, client)``."""
 
-    def __init__(self, policy: Policy, urls: Sequence[str], send: Callable[[Lines], Awaitable[Reply]]) -> None:
-        self._policy, self._send = policy, send
+    def __init__(self, policy: Policy, urls: Sequence[str]) -> None:
+        self._policy = policy
         self._machines = [Lines(url) for url in urls]
         self._in_flight = [0] * len(urls)
         self._open = AsyncExitStack()
@@ -93,11 +95,11 @@ class Direct:
     async def __aexit__(self, *_: object) -> None:
         await self._open.aclose()
 
-    async def ask(self, client: int) -> Reply:
+    async def send(self, request: Send, client: int) -> Reply:
         chosen = self._policy.choose(self._in_flight, client)
         self._in_flight[chosen] += 1
         try:
-            return await self._send(self._machines[chosen])
+            return await request(self._machines[chosen])
         finally:
             self._in_flight[chosen] -= 1
 
@@ -105,16 +107,16 @@ class Direct:
 class Pull(Direct):
     """One queue, first in, first out; whichever machine is free takes the next."""
 
-    def __init__(self, urls: Sequence[str], send: Callable[[Lines], Awaitable[Reply]]) -> None:
-        super().__init__(LeastInFlight(random.Random(0)), urls, send)
+    def __init__(self, urls: Sequence[str]) -> None:
+        super().__init__(LeastInFlight(random.Random(0)), urls)
         self._free = asyncio.Queue[int]()
         for number in range(len(urls)):
             self._free.put_nowait(number)
 
-    async def ask(self, client: int) -> Reply:
+    async def send(self, request: Send, client: int) -> Reply:
         machine = await self._free.get()
         try:
-            return await self._send(self._machines[machine])
+            return await request(self._machines[machine])
         finally:
             self._free.put_nowait(machine)
 

@@ -1,9 +1,9 @@
-"""Two machines that batch, 64 streams in all, and clients that keep them busy: what comes through beside the same load sent directly.
+"""Two machines that batch, 64 streams in all, kept busy: what comes through beside the same load sent directly.
 
-Prints and asserts no figure. nats-server, projector, workers and stand-ins are processes; the router runs in the client's, so that
-its port can be asked without HTTP too (a whole router, its HTTP surface included, which is measured beside it). Embeddings of a
-set length, 200 a second; and as many at once as there are streams. Everything shares this machine's cores: the line under each
-figure says who used them. ``HEADRACE_BENCH_SECONDS`` sets the length of each load.
+Prints and asserts no figure. nats-server, projector, workers and stand-ins are processes; the router runs in the client's, so
+that its port can be asked without HTTP too (its HTTP surface is measured beside it). Embeddings of a set length, 200 a second;
+and as many at once as there are streams. Everything shares this machine's cores: the line under each figure says who used them.
+``HEADRACE_BENCH_SECONDS`` sets the length of each load.
 """
 
 from __future__ import annotations
@@ -54,14 +54,13 @@ class Fleet(NamedTuple):
 
 @pytest.mark.parametrize("sync", ["10s", "always"])
 async def test_a_fleet_that_batches(sync: Sync, tmp_path: Path) -> None:
-    async with StandIns(tmp_path, MACHINES) as urls, fleet(tmp_path, urls, sync) as running:
-        async with AsyncExitStack() as open_:
-            direct = Direct([await open_.enter_async_context(Lines(url)) for url in urls.values()])
-            through = Through(running.service)
-            over_http = OverHttp(await open_.enter_async_context(Lines(running.router_url)))
-            await closed_load(through.ask(0.02), clients=8, seconds=1.0)  # connections, imports, the first statistics
-            for task_s in (0.2, 1.0, 0.02):
-                await compare(f"sync {sync}, {task_s * 1e3:.0f} ms", task_s, direct, through, over_http, running)
+    async with StandIns(tmp_path, MACHINES) as urls, fleet(tmp_path, urls, sync) as running, AsyncExitStack() as open_:
+        direct = Direct([await open_.enter_async_context(Lines(url)) for url in urls.values()])
+        through = Through(running.service)
+        over_http = OverHttp(await open_.enter_async_context(Lines(running.router_url)))
+        await closed_load(through.ask(0.02), clients=8, seconds=1.0)  # connections, imports, the first statistics
+        for task_s in (0.2, 1.0, 0.02):
+            await compare(f"sync {sync}, {task_s * 1e3:.0f} ms", task_s, direct, through, over_http, running)
 
 
 async def compare(
@@ -74,7 +73,9 @@ async def compare(
             cores = Cores(running.processes)
             times[name] = await open_load(target.ask(task_s), rate=RATE, seconds=SECONDS, rng=rng)
         added = median(times["port"]) - median(times["direct"])
-        print(f"\n{title}, {RATE:g} embeddings a second: added p50 {added * 1e3:.1f} ms (through the port {p50_p99(times['port'])})")
+        print(
+            f"\n{title}, {RATE:g} embeddings a second: added p50 {added * 1e3:.1f} ms (through the port {p50_p99(times['port'])})"
+        )
         print(f"  cores: {cores.used()}")
     clients = SLOTS * WORKERS
     straight = await closed_load(direct.ask(task_s), clients=clients, seconds=SECONDS)

@@ -33,7 +33,9 @@ def test_a_pass_by_size() -> None:
     rows = {size: passes(*size) for size in (SMALL, LARGE)}
     print(f"\na pass after a credit: {says(rows[SMALL])} with 6 workers and 200 tasks (target p99 10 ms)")
     print(f"                       {says(rows[LARGE])} with 200 workers and 2,000 tasks (target 100 ms)")
-    print(f"{'workers':>9}{'waiting':>9}{'p50 ms':>9}{'p99 ms':>9}{'explained':>11}{'us a worker':>13}{'us a task':>11}")
+    print(
+        f"{'workers':>9}{'waiting':>9}{'p50 ms':>9}{'p99 ms':>9}{'explained':>11}{'us a worker':>13}{'us a task':>11}"
+    )
     sizes = [(workers, 500) for workers in WORKERS] + [(25, waiting) for waiting in WAITING]
     for size in dict.fromkeys([SMALL, *sizes, LARGE]):
         row = rows.get(size) or passes(*size)

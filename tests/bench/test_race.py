@@ -9,19 +9,16 @@ from __future__ import annotations
 
 import os
 import random
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from statistics import median
 
 import pytest
-
 from bench.policies import POLICIES, Ask, Direct, Pull, closed_loop
-from services.cli.parts import BackendAt
-from services.cli.stack import Stack
+
 from support.eventually import eventually
 from support.http_lines import Lines, Reply
 from support.proving import Proof, measured
+from support.stand_in_fleet import served, stand_in_fleet
 from support.stand_ins import Machine, StandIns
 
 pytestmark = pytest.mark.bench
@@ -55,14 +52,14 @@ async def test_sixty_requests_over_three_machines(clients: int, tmp_path: Path) 
         folder = tmp_path / str(run)
         folder.mkdir()
         async with StandIns(folder, MACHINES) as urls:
-            async with fleet(folder, urls) as (proof, ask):
-                took["ours"].append(await race(ask, clients, learnt=proof))
-                shares = await shares_of(urls)
-            async with Pull(list(urls.values()), send) as direct:
-                took["pure pull"].append(await race(direct.ask, clients))
-            for name, policy in POLICIES.items():
-                async with Direct(policy(random.Random(run)), list(urls.values()), send) as direct:
-                    took[name].append(await race(direct.ask, clients))
+            async with stand_in_fleet(folder, urls) as (proof, lines):
+                took["ours"].append(await race(lambda _client: send(lines), clients, learnt=proof))
+                shares = ", ".join(f"{name} {n}" for name, n in (await served(urls)).items())
+            for name in ("pure pull", *POLICIES):
+                machines = list(urls.values())
+                policy = Pull(machines) if name == "pure pull" else Direct(POLICIES[name](random.Random(run)), machines)
+                async with policy as direct:
+                    took[name].append(await race(lambda client: direct.send(send, client), clients))
     print(
         f"\n{REQUESTS} requests, {clients} at once, machines of 100/300/900 ms; a warm-up of {WARM_UP} requests for each policy; "
         f"median of {RUNS}; ideal {IDEAL_S:.2f} s, target {TARGETS[clients]} s"
@@ -78,27 +75,6 @@ async def race(ask: Ask, clients: int, *, learnt: Proof | None = None) -> float:
         await eventually(lambda: measured(learnt, WARM_UP), within_s=30)
         await learnt.quiet()
     return await closed_loop(ask, requests=REQUESTS, clients=clients, limit_s=LIMIT_S) or float("inf")
-
-
-@asynccontextmanager
-async def fleet(folder: Path, urls: dict[str, str]) -> AsyncIterator[tuple[Proof, Callable[[int], Awaitable[Reply]]]]:
-    """A whole Headrace, a worker beside each machine, and a client of its OpenAI surface."""
-    async with AsyncExitStack() as running:
-        backends = [BackendAt(name, url, folder=name) for name, url in urls.items()]
-        stack = await running.enter_async_context(Stack(folder / "data", backends=backends, sync="10s", restart=False))
-        proof = Proof(stack)
-        running.push_async_callback(proof.http.aclose)
-        await proof.quiet()
-        lines = await running.enter_async_context(Lines(stack.router_url))
-        yield proof, lambda _client: send(lines)
-
-
-async def shares_of(urls: dict[str, str]) -> str:
-    served = []
-    for name, url in urls.items():
-        async with Lines(url) as lines:
-            served.append(f"{name} {(await lines.get('/stand-in')).json()['served']}")
-    return ", ".join(served)
 
 
 def says(seconds: float) -> str:

@@ -28,7 +28,7 @@ class Reply(NamedTuple):
 
 
 class Lines:
-    """``async with Lines(url) as lines: await lines.post("/v1/embeddings", {...})``; as many connections as are needed at once."""
+    """``async with Lines(url) as lines: await lines.post("/v1/embeddings", {...})``; a connection for each at once."""
 
     def __init__(self, url: str) -> None:
         self._host, self._port = str(urlsplit(url).hostname), int(urlsplit(url).port or 80)

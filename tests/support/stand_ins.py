@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
 import subprocess
 import sys
 from collections import deque
@@ -26,6 +27,7 @@ JSON_HEAD = b"HTTP/1.1 %d OK\r\nContent-Type: application/json\r\nContent-Length
 SSE_HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n"
 CHARS_A_TOKEN = 4
 VECTOR = [0.25] * 8
+WORDS = re.compile(r"in (\d+) words")
 
 
 class Machine(NamedTuple):
@@ -176,11 +178,9 @@ class _Line(asyncio.Protocol):
         elif asked.get("stream"):
             self._transport.write(SSE_HEAD)
             self._model = json.dumps(asked["model"])
-            self._take(prompt_of(asked), int(asked["max_tokens"]), self._token, self._streamed)
+            self._take(prompt_of(asked), output_of(asked), self._token, self._streamed)
         else:
-            self._take(
-                prompt_of(asked), int(asked["max_tokens"]), lambda _n: None, lambda job: self._answered(job, asked)
-            )
+            self._take(prompt_of(asked), output_of(asked), lambda _n: None, lambda job: self._answered(job, asked))
 
     def _get(self) -> None:
         machine = self._server.machine
@@ -234,8 +234,18 @@ def prompt_of(asked: dict[str, Any]) -> int:
     return sum(tokens_of(str(message["content"])) for message in asked["messages"])
 
 
+def output_of(asked: dict[str, Any]) -> int:
+    """As many tokens as the prompt asks for in these words, so that no router knows it before; else ``max_tokens``."""
+    most, said = int(asked["max_tokens"]), WORDS.search(str(asked["messages"][-1]["content"]))
+    return min(most, int(said[1])) if said else most
+
+
 class StandIns:
-    """``async with StandIns(folder, machines) as urls``: name -> URL."""
+    """``async with StandIns(folder, machines) as urls``: name -> URL. ``pid`` is their process."""
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
 
     def __init__(self, folder: Path, machines: Sequence[Machine]) -> None:
         self._machines, self._ports = machines, folder / "stand-ins.ports"
