@@ -84,7 +84,10 @@ class RouterClient:
             self._unreachable(error)
         if not answer.is_success:
             self._refused(answer)
-        return _json(answer)
+        body = _json(answer)
+        if not isinstance(body, dict) or not body:
+            self._stranger(f"{self.url} answered {path} with something that no router says")
+        return body
 
     def _unreachable(self, error: Exception) -> NoReturn:
         raise CommandFailed(
@@ -93,19 +96,29 @@ class RouterClient:
             code=Exit.UNREACHABLE,
         ) from error
 
+    def _stranger(self, words: str) -> NoReturn:
+        raise CommandFailed(
+            f"{words}: is it a Headrace router?",
+            hint="name the router with --router URL or HEADRACE_ROUTER",
+            code=Exit.UNREACHABLE,
+        )
+
     def _refused(self, answer: httpx.Response) -> NoReturn:
         body = _json(answer)
         error = body.get("error") if isinstance(body, dict) else None
         if not isinstance(error, dict):
-            raise CommandFailed(
-                f"{self.url} answered {answer.status_code} without Headrace's error form",
-                hint="is something else listening there? name the router with --router URL or HEADRACE_ROUTER",
-            )
+            self._stranger(f"{self.url} answered {answer.status_code} without Headrace's error form")
         raise CommandFailed(
-            str(error.get("message")),
+            _message(error),
             hint=_hint(error),
             code=CODES.get(answer.status_code, Exit.BUSY if error.get("code") == "busy" else Exit.FAILED),
         )
+
+
+def _message(error: dict[str, Any]) -> str:
+    """The router's words without its advice to HTTP clients; ``_hint`` says what to type."""
+    words = str(error.get("message"))
+    return words.partition("; GET ")[0]
 
 
 def task_path(task: str, *more: str) -> str:
@@ -116,6 +129,8 @@ def _hint(error: dict[str, Any]) -> str | None:
     match error.get("code"):
         case "unknown_model":
             return "`headrace fleet --models` lists what the fleet holds"
+        case "unknown_worker":
+            return "`headrace fleet` lists the machines"
         case "unknown_task":
             return "`headrace queue` lists what waits and runs; older tasks are known while the projector runs"
         case "busy" | "not_stored" if error.get("retry_after_s"):

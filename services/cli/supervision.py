@@ -26,6 +26,8 @@ READY_WITHIN_S = 90.0
 BACKOFF_S = (0.5, 1.0, 2.0, 5.0, 15.0, 30.0)
 STEADY_S = 60.0
 """A part that ran this long has recovered: its next crash starts at the first step of the backoff again."""
+AT_ONCE_S = 0.5
+"""A part with nothing in hand has ended by then."""
 TAIL_LINES = 8
 READY_LINE = b'"action": "ready"'
 """What services.runtime.lifecycle logs when a service has connected everything."""
@@ -163,7 +165,17 @@ class Supervisor:
         self._watchers.clear()
         children = sorted(self.children.values(), key=lambda child: child.part.stop_order)
         for _, stage in groupby(children, key=lambda child: child.part.stop_order):
-            await asyncio.gather(*(child.stop() for child in stage))
+            await self._stop(list(stage))
+
+    async def _stop(self, stage: Sequence[Child]) -> None:
+        """Whoever does not end at once is named: somebody sits before it and wonders."""
+        stopping = {asyncio.create_task(child.stop()): child.part for child in stage}
+        _, slow = await asyncio.wait(stopping, timeout=AT_ONCE_S) if stopping else (set(), set())
+        if slow:
+            parts = [stopping[task] for task in slow]
+            names = ", ".join(sorted(part.name for part in parts))
+            self._say(f"waiting for {names}, at most {max(part.drain_s for part in parts):g} s")
+        await asyncio.gather(*stopping)
 
     async def restart(self, name: str) -> None:
         """Bring a part back now (tests that killed it; the watcher does it where restarts are on)."""

@@ -21,7 +21,8 @@ from rich.console import Console
 from rich.text import Text
 
 from services.cli import demo
-from services.cli.client import DEFAULT_ROUTER
+from services.cli.ask import machine_names
+from services.cli.client import DEFAULT_ROUTER, RouterClient
 from services.cli.discovery import answers, find_backends
 from services.cli.exits import CommandFailed
 from services.cli.fleet_process import DemoFleet
@@ -33,6 +34,9 @@ from services.runtime.server import Sync
 STOPPING = "stopping: workers finish what they have; a second Ctrl-C stops at once"
 LOOK_AGAIN_S = 10.0
 """How soon a model server that was started later gets its worker."""
+ASK_S = 1.0
+"""Who pressed Ctrl-C is told at once or not at all."""
+NAMED_MAX = 3
 WORKERS_WITHIN_S = 3.0
 """A worker whose model server answers has usually joined by then; nothing else has to wait for it."""
 
@@ -73,6 +77,7 @@ async def up(data: Path, *, backends: Sequence[str], port: int, sync: Sync, arou
                 await _join_later_ones(stack, known, joining)
             finally:
                 around.say(STOPPING)
+                around.say(await in_hand(stack.router_url))
     finally:
         around.say("stopped, nothing is left running")
 
@@ -98,6 +103,21 @@ async def up_demo(data: Path | None, *, port: int, stay: bool, sync: Sync, aroun
     finally:
         around.say(f"stopped after {time.monotonic() - started:.1f} s, nothing is left running")
     return results
+
+
+async def in_hand(url: str) -> str:
+    """What is waited for: the answers that machines are still making."""
+    try:
+        async with asyncio.timeout(ASK_S), RouterClient(url) as client:
+            tasks = [task for task in (await client.get("/queue"))["tasks"] if task["state"] in ("released", "running")]
+            names = await machine_names(client)
+    except (CommandFailed, TimeoutError, KeyError):
+        return "the router does not say what runs"
+    if not tasks:
+        return "no answer is being made"
+    told = [f"{task.get('model')} on {names.get(str(task.get('worker')), 'its way')}" for task in tasks]
+    more = f" and {len(told) - NAMED_MAX} more" if len(told) > NAMED_MAX else ""
+    return f"{len(told)} {'answer is' if len(told) == 1 else 'answers are'} being made: {', '.join(told[:NAMED_MAX])}{more}"
 
 
 def welcome(url: str, took_s: float, has_backends: bool) -> Text:

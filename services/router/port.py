@@ -53,6 +53,15 @@ class TooLarge(HeadraceError, ValueError):
     """A request above a limit: 413. Sending it again does not help."""
 
 
+class UnknownWorker(HeadraceError, LookupError):
+    """Nobody in the fleet is called so; ``nearest`` are the closest names there are."""
+
+    def __init__(self, worker: str, nearest: tuple[str, ...] = ()) -> None:
+        hint = f"nearest: {', '.join(nearest)}" if nearest else "the fleet has no worker yet"
+        super().__init__(f"no worker is called {worker[:64]!r}; {hint}")
+        self.nearest = nearest
+
+
 class NewTask(msgspec.Struct, frozen=True, kw_only=True):
     """A request as every surface hands it over. ``domain`` overrides the classification. ``verdict`` is the service's to add."""
 

@@ -116,7 +116,8 @@ class Questions:
     def queue(self) -> tuple[TaskStatus, ...]:
         """Everybody is shown the same, so that a rise is told once and for all."""
         unix = self._clock.unix()
-        tasks = queue_of(self.desk.state, self.desk.live, self.desk.plan(), int(unix * 1e6))
+        desk = self.desk
+        tasks = queue_of(desk.state, desk.live, desk.plan(), int(unix * 1e6), desk.outlook.order_k)
         return self._rises.look(tasks, self.desk.fleet(unix))
 
     def measures(self) -> Measures:

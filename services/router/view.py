@@ -12,7 +12,8 @@ import msgspec
 from schemas.events import Credit, TaskCancelled, TaskCompleted, TaskDead, TaskFailed, Terminal, WorkerLoad
 from schemas.statistics import Statistics, effective, service_seconds
 from services.router.dispatch.live import ALIVE_S, FRESH_S, Heard, Live
-from services.router.dispatch.planner import Plan, queue
+from services.router.dispatch.order import ORDER_K, queue
+from services.router.dispatch.planner import Plan
 from services.router.dispatch.state import RouterState, Task
 from services.router.dispatch.worker_record import WorkerRecord
 from services.router.fleet import Fleet, WorkerView
@@ -163,9 +164,9 @@ def _ended(terminal: Terminal | None) -> dict[str, Any]:
             return {}
 
 
-def queue_of(state: RouterState, live: Live, plan: Plan, now_us: int) -> tuple[TaskStatus, ...]:
+def queue_of(state: RouterState, live: Live, plan: Plan, now_us: int, order_k: float = ORDER_K) -> tuple[TaskStatus, ...]:
     """The waiting tasks in order, with position, reason and predicted seconds to their start, then those released and running."""
-    waiting = queue(state, live)
+    waiting = queue(state, live, order_k)
     shown = [
         status_of(
             task,

@@ -115,8 +115,8 @@ class Limit(Section, frozen=True, kw_only=True):
 
 
 class Limits(Section, frozen=True, kw_only=True):
-    """``no_worker_wait_s``: how long an interactive task waits where nobody who could take it is there; ``no_worker_wait_wake_s``: the
-    same after a machine was told to wake."""
+    """``no_worker_wait_s``: how long an interactive task waits where nobody who could take it is there;
+    ``no_worker_wait_wake_s``: the same after a machine was told to wake."""
 
     model: Limit = Limit()
     client: Limit = Limit()

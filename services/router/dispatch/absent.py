@@ -15,8 +15,8 @@ from services.router.dispatch.state import Task
 from services.router.dispatch.turn import Turn
 from services.router.fleet import ago_words, pause_words
 
-ABSENT = frozenset({"no_worker", "silent", "no_model"})
-"""The planner's codes for "nobody is there": nobody holds it, nobody of them was heard lately, nobody could answer at all."""
+ABSENT = frozenset({"no_worker", "silent", "no_capability", "no_model"})
+"""The planner's codes for "nobody is there": nobody holds it, nobody of them was heard lately, none can."""
 WAKE_EVERY_S = 60.0
 """A machine that was told to wake needs about so long; more packets would not make it faster."""
 NAMED_MAX = 5

@@ -11,7 +11,7 @@ from starlette.responses import PlainTextResponse, Response
 from services.router.http.fleet_rows import model_rows, worker_rows
 from services.router.http.reading import typed
 from services.router.http.replies import Json
-from services.router.http.stats_rows import StatsFilter, stats_rows
+from services.router.http.stats_rows import StatsFilter, refuse_unknown, stats_rows
 from services.router.port import RouterPort
 
 WELCOME = """\
@@ -50,6 +50,7 @@ def overview_routes(router: RouterPort) -> APIRouter:
     async def stats(request: Request) -> Response:
         wanted = typed(dict(request.query_params), StatsFilter)
         statistics = router.statistics()
+        refuse_unknown(statistics.cells(), router.fleet(), wanted)
         rows = stats_rows(statistics.cells(), router.fleet(), wanted, int(time.time() * 1_000_000))
         return Json({"position": statistics.position, "rows": rows})
 

@@ -10,11 +10,10 @@ from starlette.responses import Response
 
 from services.router.http.asking import worker_id
 from services.router.http.fleet_rows import worker_row
-from services.router.http.problems import UnknownWorker
 from services.router.http.reading import parse_object, read_body, typed
 from services.router.http.replies import Json
 from services.router.nearest import nearest, resolve_worker
-from services.router.port import RouterPort
+from services.router.port import RouterPort, UnknownWorker
 
 PauseSeconds = Annotated[float, msgspec.Meta(gt=0, le=86_400.0 * 366)]
 Reason = Annotated[str, msgspec.Meta(max_length=500)]

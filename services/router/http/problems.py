@@ -14,7 +14,7 @@ from starlette.responses import Response
 
 from schemas.errors import BusError, HeadraceError, UnknownModel, UnknownRoute
 from services.router.http.reading import BadRequest
-from services.router.port import Busy, TaskStatus, TooLarge
+from services.router.port import Busy, TaskStatus, TooLarge, UnknownWorker
 
 AGAIN_S = 5.0
 """Retry-After where nobody computed one: a NATS server or a worker that restarts is back by then."""
@@ -30,15 +30,6 @@ class Problem(msgspec.Struct, frozen=True, kw_only=True):
     nearest: tuple[str, ...] = ()
     retry_after_s: float | None = None
     numbers: dict[str, float] = {}
-
-
-class UnknownWorker(HeadraceError, LookupError):
-    """Nobody in the fleet is called so; ``nearest`` are the closest names there are."""
-
-    def __init__(self, worker: str, nearest: tuple[str, ...] = ()) -> None:
-        hint = f"nearest: {', '.join(nearest)}" if nearest else "the fleet has no worker yet"
-        super().__init__(f"no worker is called {worker[:64]!r}; {hint}")
-        self.nearest = nearest
 
 
 class UnknownTask(HeadraceError, LookupError):

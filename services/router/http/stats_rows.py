@@ -7,8 +7,11 @@ from collections.abc import Iterable
 import msgspec
 
 from schemas.cells import Cell, Rates, Sums
+from schemas.errors import UnknownModel
 from schemas.pools import others_weight, slowdown
 from services.router.fleet import Fleet
+from services.router.nearest import nearest
+from services.router.port import UnknownWorker
 
 MICRO = 1_000_000
 MILLI = 1_000
@@ -42,6 +45,18 @@ class StatsFilter(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     model: str | None = None
     domain: str | None = None
     worker: str | None = None
+
+
+def refuse_unknown(cells: Iterable[Cell], fleet: Fleet, wanted: StatsFilter) -> None:
+    """Raises UnknownModel or UnknownWorker for a name that nobody in the fleet has and nothing was measured of."""
+    seen = tuple(cells)
+    models = {*fleet.models(), *(cell.model for cell in seen)}
+    if wanted.model is not None and wanted.model not in models:
+        raise UnknownModel(wanted.model, nearest(wanted.model, models))
+    names = {name for worker in fleet.workers.values() for name in (worker.id, worker.name)}
+    names |= {cell.worker for cell in seen if cell.worker is not None}
+    if wanted.worker is not None and wanted.worker not in names:
+        raise UnknownWorker(wanted.worker, nearest(wanted.worker, (w.name for w in fleet.workers.values())))
 
 
 def stats_rows(cells: Iterable[Cell], fleet: Fleet, wanted: StatsFilter, now_us: int) -> tuple[StatsRow, ...]:

@@ -89,3 +89,30 @@ async def test_a_watched_queue_is_shown_again_and_again_until_it_is_interrupted(
     monkeypatch.setattr(queue_commands, "sleep", a_second)
     assert await shell.type("queue", "--watch") == Exit.INTERRUPTED
     assert shell.out.count("0 waiting, 0 released, 0 running") == 3
+
+
+async def test_names_that_nobody_has_are_said_to_be_unknown_in_words_of_the_command_line(shell: Shell) -> None:
+    assert await shell.type("stats", "-m", "nope") == Exit.NOT_FOUND
+    assert "no worker holds the model 'nope'; nearest: qwen3" in shell.err
+    assert await shell.type("stats", "-w", "destkop") == Exit.NOT_FOUND
+    assert "nearest: desktop" in shell.err
+    assert await shell.type("explain", "nosuch") == Exit.NOT_FOUND
+    assert "no task 'nosuch' is known\n" in shell.err
+    assert "GET /" not in shell.err and "`headrace queue` lists" in shell.err
+
+
+@pytest.mark.parametrize("answer", [b"<html>hello</html>", b"[1, 2]", b"{}", b'"ok"'])
+async def test_something_else_that_listens_there_is_said_to_be_no_router(
+    answer: bytes, capsys: pytest.CaptureFixture[str]
+) -> None:
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: %d\r\n\r\n%s" % (len(answer), answer))
+        await writer.drain()
+        writer.close()
+
+    async with await asyncio.start_server(serve, "127.0.0.1", 0) as server:
+        url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+        assert await asyncio.to_thread(run, ["fleet", "--router", url]) == Exit.UNREACHABLE
+    said = capsys.readouterr().err
+    assert "is it a Headrace router?" in said and "--router URL" in said

@@ -144,3 +144,10 @@ async def test_children_end_when_their_parent_is_killed(scripts: Scripts, tmp_pa
         parent.kill()
         await asyncio.to_thread(parent.wait)
     await eventually(lambda: not psutil.pid_exists(pid) or psutil.Process(pid).status() == psutil.STATUS_ZOMBIE)
+
+
+async def test_a_part_that_does_not_end_at_once_is_named_with_its_time(scripts: Scripts) -> None:
+    supervisor = Supervisor(scripts.said.append)
+    await supervisor.start([scripts.part("stubborn", STUBBORN, drain_s=1.5)])
+    await supervisor.stop()
+    assert scripts.said[-1] == "waiting for stubborn, at most 1.5 s"

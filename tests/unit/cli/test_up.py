@@ -5,7 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from services.cli.up import welcome
+from schemas.work import Body
+from services.cli.up import in_hand, welcome
+from services.router.http.app import create_app
+from services.router.http.serving import serving
+from services.router.port import NewTask
+from support.eventually import eventually
+from support.router_port import MemoryRouter, Play
 
 HINT = "is not on your PATH"
 
@@ -30,3 +36,18 @@ def test_what_one_can_do_now_is_aligned() -> None:
     starts = {line.index("headrace" if "headrace" in line else "http") for line in lines}
     assert len(lines) == 3
     assert len(starts) == 1
+
+
+async def test_who_stops_it_is_told_which_answers_are_still_being_made() -> None:
+    async def starts(play: Play) -> None:
+        await play.start()
+
+    router = MemoryRouter(starts)
+    async with serving(create_app(router), "127.0.0.1", 0, drain_s=1) as url:
+        assert await in_hand(url) == "no answer is being made"
+        for _ in range(4):
+            await router.submit(NewTask(body=Body(prompt="hi")))
+        await eventually(lambda: all(play.status.state == "running" for play in router.plays.values()))
+        said = await in_hand(url)
+    assert said == "4 answers are being made: qwen3 on desktop, qwen3 on desktop, qwen3 on desktop and 1 more"
+    assert await in_hand(url) == "the router does not say what runs"
