@@ -39,8 +39,8 @@ format: $(VENV)/.dev ## write the formatting that `make check` asks for
 	$(BIN)/ruff check --fix-only -q .
 	$(BIN)/ruff format .
 
-bench: $(VENV)/.dev ## print latency and throughput; asserts nothing
-	$(PYTEST) -m bench -s $(ARGS)
+bench: $(VENV)/.dev ## print latency, throughput, makespans beside other policies and what a planning pass costs; 20 minutes
+	$(PYTEST) -m bench -s -o faulthandler_timeout=3000 $(ARGS)
 
 sim: $(VENV)/.dev ## protocol and planner in virtual time: tables, plots into docs/; FLEET="--seeds 8 --case burst" does less
 	$(BIN)/python -m simulation $(ARGS)
