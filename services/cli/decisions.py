@@ -1,7 +1,7 @@
 """One decision for a terminal: what could have answered, what each would have cost, what was removed and why.
 
-Answers "why this model on this machine?" from the router's JSON (docs/http.md). It decides nothing and computes no cost:
-words and numbers are the router's own.
+Answers "why this model on this machine?" from the router's JSON (docs/http.md), on one screen that needs no other page to be
+understood. It decides nothing and computes no cost: words and numbers are the router's own.
 """
 
 from __future__ import annotations
@@ -10,78 +10,58 @@ from collections.abc import Callable
 from typing import Any
 
 from rich.console import Group, RenderableType
-from rich.text import Text
 
 from services.cli import numbers
+from services.cli.evidence import evidence, is_measured
 from services.cli.numbers import known
-from services.cli.tables import TASK_STYLES, grid
+from services.cli.screen import HEIGHT, Rows, Screen, Section
+from services.cli.tables import grid
 
 Json = dict[str, Any]
-MEASURED = "cell"
-BORROWED = (
-    "~ borrowed from other prompts or machines, or a starting guess: never measured for this domain on this machine"
-)
+Names = dict[str, str]
+CANDIDATES = 4
+REMOVALS = 2
+"""How many are shown where not all were asked for: the rest would push the answer off the screen."""
 DETAILS = ("model", "worker", "attempt", "failure", "reason", "outcome", "detail")
+MORE = "`--all` shows everything"
 
 
-def candidates(rows: list[Json], names: dict[str, str] | None = None) -> RenderableType:
-    """The candidates of a decision, best first. A number without own samples is marked as borrowed."""
-    table = grid(
-        *("", "model", "machine", "cost>", "total>", "wait>", "load>", "prefill>", "decode>"),
-        *("decode|tok/s>", "quality>", "others|use>"),
-    )
-    for index, row in enumerate(rows):
-        predicted = row["predicted"]
-        table.add_row(
-            Text("→", style="green bold") if index == 0 else "",
-            row["model"],
-            Text(_name(row, names), style="bold"),
-            numbers.seconds(row["cost_s"]),
-            known(predicted["total_s"], numbers.seconds),
-            known(predicted["wait_s"], numbers.seconds),
-            "loaded" if row["resident"] else known(predicted["load_s"], numbers.seconds),
-            known(predicted["prefill_s"], numbers.seconds),
-            known(predicted["decode_s"], numbers.seconds),
-            measure(row["decode"], numbers.plain),
-            measure(row["quality"], lambda value: f"{value:.2f}"),
-            known(row["others_use"], numbers.share),
-        )
-    borrowed = any(row[name]["level"] != MEASURED for row in rows for name in ("decode", "quality"))
-    return Group(table, Text(f"  {BORROWED}", style="dim")) if borrowed else table
-
-
-def measure(value: Json, write: Callable[[float], str]) -> str:
-    """``63.0``, or ``~63.0`` where the number is not from this very cell."""
-    if value["value"] is None:
-        return numbers.UNKNOWN
-    return f"{'' if value['level'] == MEASURED else '~'}{write(value['value'])}"
-
-
-def preview(body: Json) -> RenderableType:
-    choice, domain = body["choice"], body["domain"]
-    lines: list[RenderableType] = [Text(f"domain {domain['label']} (by {domain['method']})", style="dim")]
+def preview(body: Json, *, show_all: bool = False) -> RenderableType:
+    domain, choice = body["domain"], body["choice"]
+    asked = f"a prompt about {domain['label']} ({_how_sure(domain)})."
     if choice is None:
-        lines.append(Text("Nobody could answer this now.", style="yellow"))
+        chosen = "nobody could answer this now."
     else:
-        lines.append(_chosen(choice["model"], choice.get("worker_name") or choice.get("worker"), choice["reason"]))
-    return Group(*lines, *_parts(body["candidates"], body["removed"]), *bullets(body.get("words") or []))
+        chosen = f"{choice['model']} on {_name(choice, {})}: {choice['reason']}."
+    sections = [Section([asked], "Asked:"), Section([chosen], "Chosen:", style="bold", least=2)]
+    sections += _compared(body, {}, show_all) + _known(body, {}, show_all) + _beside(body.get("versus"), {})
+    return _screen(sections, show_all)
 
 
-def explanation(body: Json, *, names: dict[str, str] | None = None, with_events: bool = False) -> RenderableType:
-    status, decision = body["status"], body["decision"] or {}
-    state = Text.assemble(
-        ("task ", "dim"),
-        status["task"],
-        " ",
-        (status["state"], TASK_STYLES.get(status["state"], "")),
-        (_times(status), "dim"),
-    )
-    parts = _parts(decision.get("candidates") or [], decision.get("removed") or [], names)
-    events = [timeline(body["events"], names)] if with_events else []
-    return Group(state, *bullets(body["words"]), *parts, *events)
+def explanation(
+    body: Json, *, names: Names | None = None, with_events: bool = False, show_all: bool = False
+) -> RenderableType:
+    names = names or {}
+    status, story = body["status"], body.get("story") or []
+    sections = [Section([f"{status['task']}, {status['state']}{_times(status)}"], "Task")]
+    sections += [Section(story[:1], "Asked:", least=2)] if story else []
+    decision, again = _last_decision(body)
+    happened = [Section(story[1:], "Then:", least=6)] if story[1:] else []
+    if decision is None:
+        sections += [Section(["nothing yet."], "Chosen:"), *happened]
+    else:
+        sections += [Section([_chosen(decision, names, again)], "Chosen:", style="bold", least=2)]
+        sections += [*_compared(decision, names, show_all), *happened, *_known(decision, names, show_all)]
+    verified = [each["words"] for each in body.get("verification") or ()]
+    sections += [Section(verified, "Verified:", least=len(verified))] if verified else []
+    sections += _beside(body.get("versus"), names)
+    parts: list[RenderableType] = [_screen(sections, show_all)]
+    if with_events:
+        parts.append(timeline(body["events"], names))
+    return Group(*parts)
 
 
-def timeline(events: list[Json], names: dict[str, str] | None = None) -> RenderableType:
+def timeline(events: list[Json], names: Names | None = None) -> RenderableType:
     table = grid("at (UTC)", "event", "by", "says")
     for event in events:
         told = (
@@ -94,31 +74,164 @@ def timeline(events: list[Json], names: dict[str, str] | None = None) -> Rendera
     return table
 
 
-def bullets(words: list[str]) -> list[RenderableType]:
-    return [Text(f"  • {line}") for line in words]
+def _screen(sections: list[Section], show_all: bool) -> Screen:
+    return Screen(sections, height=None if show_all else HEIGHT, more=MORE)
 
 
-def _parts(rows: list[Json], removed: list[Json], names: dict[str, str] | None = None) -> list[RenderableType]:
-    parts: list[RenderableType] = [candidates(rows, names)] if rows else []
-    parts += [Text(f"  ✗ {row['model']} on {_name(row, names)}: {row['reason']}", style="dim") for row in removed]
-    return parts
+def _compared(decision: Json, names: Names, show_all: bool) -> list[Section]:
+    """The candidates side by side, and how to read them."""
+    rows = decision.get("candidates") or []
+    if not rows:
+        return []
+    shown = rows if show_all else rows[:CANDIDATES]
+    legend = _legend(shown, _slider(decision), len(rows) - len(shown) + _omitted(decision))
+    return [Section([], table=candidates(shown, names), least=3), Section([legend], style="dim", least=2)]
 
 
-def _chosen(model: str, worker: str | None, reason: str) -> Text:
-    machine = worker or "whoever is free first"
-    return Text.assemble((model, "bold green"), " on ", (machine, "bold green"), f": {reason}" if reason else "")
+def _known(decision: Json, names: Names, show_all: bool) -> list[Section]:
+    """How well the chosen one is known, and who was left out."""
+    rows, removed = decision.get("candidates") or [], decision.get("removed") or []
+    sections: list[Section] = []
+    if rows:
+        for row in rows if show_all else rows[:1]:
+            title = f"How well that is known ({row['model']} on {_name(row, names)}):"
+            sections.append(Section([title], least=1))
+            sections.append(Section([], table=evidence(row), least=3))
+    if removed:
+        told = [f"{row['model']} on {_name(row, names)} ({row['reason']})" for row in removed]
+        more = [] if show_all or len(told) <= REMOVALS + 1 else [f"and {len(told) - REMOVALS} more"]
+        sections.append(Section(told[:REMOVALS] + more if more else told, "Left out:"))
+    return sections
 
 
-def _name(row: Json, names: dict[str, str] | None) -> str:
+def candidates(rows: list[Json], names: Names | None = None) -> Rows:
+    """What each would take, part by part, and what that comes to. Columns that are 0 everywhere are not shown."""
+    columns: list[tuple[str, Callable[[Json], str]]] = [
+        ("model", lambda row: row["model"]),
+        ("machine", lambda row: _name(row, names)),
+        ("seconds>", lambda row: known(row["predicted"]["total_s"], numbers.seconds)),
+        ("= wait>", lambda row: known(row["predicted"]["wait_s"], numbers.seconds)),
+        ("+ load>", lambda row: known(row["predicted"]["load_s"], numbers.seconds)),
+        ("+ prompt>", lambda row: known(row["predicted"]["prefill_s"], numbers.seconds)),
+        ("+ answer>", lambda row: _borrowed(row["decode"]) + known(row["predicted"]["decode_s"], numbers.seconds)),
+    ]
+    if any(row["predicted"].get("sharing_s") for row in rows):
+        columns.append(("+ sharing>", lambda row: known(row["predicted"]["sharing_s"], numbers.seconds)))
+    if any(row.get("others_s") for row in rows):
+        columns.append(("tasks behind>", lambda row: known(row["others_s"], numbers.seconds)))
+    columns.append(("quality>", lambda row: _borrowed(row["quality"]) + _points(row["quality"])))
+    columns.append(("cost>", lambda row: f"{row['cost_s']:.1f}"))
+    if len(rows) > 1:
+        columns.append(("costs more>", lambda row: _more(row["cost_s"] - rows[0]["cost_s"])))
+    if any(row.get("votes") for row in rows):
+        columns.append(("votes>", lambda row: f"{sum(row['votes'].values()):.2f}"))
+    return Rows(
+        tuple(name for name, _ in columns),
+        [tuple(write(row) for _, write in columns) for row in rows],
+        tuple("→" if index == 0 else "" for index in range(len(rows))),
+    )
+
+
+def _more(by: float) -> str:
+    return "" if by == 0.0 else f"{'+' if by > 0 else '-'}{numbers.seconds(abs(by))}"
+
+
+def _legend(rows: list[Json], slider: float, more: int) -> str:
+    behind = " + seconds taken from the tasks behind" if any(row.get("others_s") for row in rows) else ""
+    rule = "the most votes win" if any(row.get("votes") for row in rows) else "the least cost wins"
+    words = f"cost = seconds{behind} - {slider:g} s for each point of quality (0 to 100); {rule}."
+    if any(_borrowed(row[name]) for row in rows for name in ("decode", "quality")):
+        words += " ~ borrowed or guessed, not measured for just this."
+    return words + (f" {more} more could have answered." if more else "")
+
+
+def _beside(versus: Json | None, names: Names) -> list[Section]:
+    """The other decision: in words, and every pair's parts before and after."""
+    if versus is None:
+        return []
+    fields = {
+        "wait_s": "wait", "load_s": "load", "prefill_s": "prompt", "decode_s": "answer", "sharing_s": "sharing",
+        "others_s": "tasks behind", "quality_s": "quality", "cost_s": "cost",
+    }  # fmt: skip
+    changed = [key for key in fields if any(_moved(pair, key) for pair in versus["pairs"])]
+    shown = [key for key in fields if key in changed or key == "cost_s"]
+    rows = [
+        (pair["model"], _name(pair, names), *(_before_after(pair, key) for key in shown)) for pair in versus["pairs"]
+    ]
+    sections = [Section(versus["words"], f"Beside what is said {versus['label']}:", least=4)]
+    if rows:
+        table = Rows(("model", "machine", *(f"{fields[key]} s>" for key in shown)), rows[:CANDIDATES])
+        sections.append(Section([], table=table, least=2))
+    return sections
+
+
+def _moved(pair: Json, key: str) -> bool:
+    before, after = pair["before"], pair["after"]
+    return before is not None and after is not None and abs(before[key] - after[key]) >= 0.005
+
+
+def _before_after(pair: Json, key: str) -> str:
+    """Who is no candidate on one side has no parts there: that is said once, beside the cost."""
+    both = [pair["before"], pair["after"]]
+    sides = ["out" if side is None else f"{side[key]:.2f}" for side in both]
+    if None in both and key != "cost_s":
+        return next(side for side in sides if side != "out")
+    return sides[0] if sides[0] == sides[1] else " → ".join(sides)
+
+
+def _last_decision(body: Json) -> tuple[Json | None, bool]:
+    """What decided in the end, best first: the release that recorded every pair, else the first idea; and whether it was the
+    former."""
+    for event in reversed(body.get("events") or ()):
+        if event.get("type") == "task.released" and event.get("candidates"):
+            mine = (event["model"], event.get("expected_worker"))
+            rows = sorted(event["candidates"], key=lambda row: (row["model"], row["worker"]) != mine)
+            first = body["decision"] or {}
+            choice = {"model": mine[0], "worker": mine[1], "reason": event.get("reason") or ""}
+            return {**first, "candidates": rows, "choice": choice, "omitted": 0}, True
+    return body["decision"], False
+
+
+def _chosen(decision: Json, names: Names, again: bool) -> str:
+    choice = decision.get("choice")
+    if choice is None:
+        return "nobody: no machine that is known can answer this."
+    when = " (when it left the queue)" if again else ""
+    return f"{choice['model']} on {_name(choice, names)}{when}: {choice.get('reason') or 'no reason was recorded'}."
+
+
+def _name(row: Json, names: Names | None) -> str:
     worker = row.get("worker")
     return str(row.get("worker_name") or (names or {}).get(str(worker)) or worker or "any machine")
 
 
+def _slider(decision: Json) -> float:
+    return float((decision.get("policy") or {}).get("weights", {}).get("slider", 1.0))
+
+
+def _omitted(decision: Json) -> int:
+    return int(decision.get("omitted") or 0)
+
+
+def _borrowed(measure: Json) -> str:
+    return "" if is_measured(measure) else "~"
+
+
+def _points(measure: Json) -> str:
+    return known(measure["value"], lambda value: f"{100 * value:.0f}")
+
+
+def _how_sure(domain: Json) -> str:
+    sure = domain.get("confidence")
+    told = {"rules": "by its words", "client": "as the client said"}.get(domain["method"], f"by {domain['method']}")
+    return told if sure is None else f"{told}, {numbers.share(sure)} sure"
+
+
 def _times(status: Json) -> str:
-    times = status.get("times") or {}
+    times = {**(status.get("times") or {}), "waited_s": status.get("waited_s")}
     told = [
         f"{words} {numbers.seconds(times[key])}"
-        for key, words in (("queue_s", "waited"), ("first_token_s", "first token after"), ("total_s", "whole answer"))
+        for key, words in (("waited_s", "waited"), ("first_token_s", "first word after"), ("total_s", "whole after"))
         if times.get(key) is not None
     ]
-    return f"  ({', '.join(told)})" if told else ""
+    return f" ({', '.join(told)})" if told else ""

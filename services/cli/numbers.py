@@ -71,6 +71,14 @@ def ago(value: float) -> str:
     return "now" if value < 1 else f"{seconds(round(value))} ago"
 
 
+def ago_roughly(value: float) -> str:
+    """In its largest unit: ``3 min ago``."""
+    for unit, size in (("d", 86_400), ("h", 3600), ("min", 60)):
+        if value >= size:
+            return f"{value / size:.0f} {unit} ago"
+    return "now" if value < 1 else f"{value:.0f} s ago"
+
+
 def clock(unix: float) -> str:
     """A producer's time of day in UTC; for display only."""
     return datetime.fromtimestamp(unix, UTC).strftime("%H:%M:%S")

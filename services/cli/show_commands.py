@@ -9,6 +9,7 @@ import asyncio
 import os
 import sys
 from collections.abc import Callable, Coroutine
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
@@ -37,6 +38,15 @@ OnlyModel = Annotated[str | None, typer.Option("--model", "-m", help="Only this 
 OnlyWorker = Annotated[str | None, typer.Option("--worker", "-w", help="Only this machine, by name or id.")]
 OnlyDomain = Annotated[str | None, typer.Option("--domain", "-d", help="Only prompts of this kind.")]
 MaxTokens = Annotated[int | None, typer.Option("--max-tokens", min=1, help="The longest answer to make.")]
+ShowAll = Annotated[bool, typer.Option("--all", help="Every candidate, every number, however long that is.")]
+Beside = Annotated[
+    str | None,
+    typer.Option(
+        "--versus",
+        metavar="POLICY|ROUTE|TASK|TIME",
+        help="Set it beside what another policy (least_in_flight, slider=2), a route, a task or a time (2h) says.",
+    ),
+]
 Prompt = Annotated[list[str] | None, typer.Argument(help="The prompt; left out or `-`, it is read from stdin.")]
 
 
@@ -100,6 +110,11 @@ def explain(
     task: Annotated[
         str, typer.Argument(help="A task's id: `headrace ask`, `queue` and the header x-headrace-task show it.")
     ],
+    show_all: ShowAll = False,
+    verify: Annotated[
+        bool, typer.Option("--verify", help="Compute its decisions again from the log and say what differs.")
+    ] = False,
+    versus: Beside = None,
     events: Annotated[bool, typer.Option("--events", help="Also list the task's events.")] = False,
     router: Router = DEFAULT_ROUTER,
     json: AsJson = False,
@@ -107,9 +122,15 @@ def explain(
     """Say in words and numbers why a task went where it went."""
 
     async def work(client: RouterClient) -> None:
-        body = await client.get(f"/explain/{task}")
+        body = await client.get(f"/explain/{task}", verify=verify or None, versus=versus)
         names = {} if json else await machine_names(client)
-        emit(body, lambda value: decisions.explanation(value, names=names, with_events=events), as_json=json)
+
+        def show(value: Any) -> RenderableType:
+            return decisions.explanation(value, names=names, with_events=events, show_all=show_all)
+
+        emit(body, show, as_json=json)
+        if any(each["same"] is False for each in body.get("verification") or ()):
+            raise typer.Exit(Exit.FAILED)
 
     with_router(router, work)
 
@@ -120,6 +141,8 @@ def preview(
     worker: Worker = None,
     domain: DomainOf = None,
     max_tokens: MaxTokens = None,
+    show_all: ShowAll = False,
+    versus: Beside = None,
     router: Router = DEFAULT_ROUTER,
     json: AsJson = False,
 ) -> None:
@@ -132,7 +155,8 @@ def preview(
             code=Exit.USAGE,
         )
     query = {"prompt": text, "model": model, "worker": worker, "domain": domain, "max_tokens": max_tokens}
-    _show(router, "/route/preview", decisions.preview, as_json=json, **query)
+    show = partial(decisions.preview, show_all=show_all)
+    _show(router, "/route/preview", show, as_json=json, versus=versus, **query)
 
 
 def check(

@@ -72,7 +72,9 @@ def _policy_lines(before: TaskRouted, after: TaskRouted) -> list[str]:
 
 def _policy(routed: TaskRouted) -> str:
     route = routed.policy.route
-    return routed.policy.name if route is None else f"{routed.policy.name} (route {route})"
+    if route is None:
+        return routed.policy.name
+    return route if routed.policy.name == "policy" else f"{routed.policy.name} of route {route}"
 
 
 def _what_did_it(

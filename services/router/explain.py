@@ -53,6 +53,8 @@ _HOLDS = {
     "routing": "the model is being chosen",
     "backoff": "the last attempt failed; the backend gets a pause",
 }
+# A shorter part of an answer's time explains nothing.
+_TOLD_TIME_S = 0.005
 # A shorter hold is the time that a release takes anyway.
 _TOLD_HOLD_S = 0.1
 _OUTCOMES = {
@@ -146,9 +148,11 @@ def _submitted(event: TaskSubmitted) -> str:
         )
         if value is not None
     ]
-    asked = f" The client insists on {', '.join(wants)}." if wants else " The client left model and machine open."
-    kind = " ".join(filter(None, (f"{event.kind} task, domain {domain.label}", f"({domain.method}{sure})", language)))
-    return f"A {kind}, about {event.sizes.prompt_tokens} prompt tokens, {event.urgency}.{asked}"
+    asked = f" The client insists on {', '.join(wants)}." if wants else " Model and machine are the router's choice."
+    kind = " ".join(
+        filter(None, (f"{event.kind} task", language, f"of the domain {domain.label} ({domain.method}{sure})"))
+    )
+    return f"A {kind}, about {event.sizes.prompt_tokens} tokens long, {event.urgency}.{asked}"
 
 
 def _decided(status: TaskStatus, routed: TaskRouted | None, names: Names) -> list[str]:
@@ -158,17 +162,24 @@ def _decided(status: TaskStatus, routed: TaskRouted | None, names: Names) -> lis
 
 
 def _released(event: TaskReleased, names: Names) -> str:
-    waited = "" if event.waited_s is None else f" after {seconds(event.waited_s)} in the queue"
-    to = "the whole group" if event.lane == "any" else f"{names.get(event.lane, event.lane)} alone"
+    waited = "" if event.waited_s is None else f" after {seconds(event.waited_s)}"
+    to = (
+        "whichever free machine takes it first" if event.lane == "any" else f"{names.get(event.lane, event.lane)} alone"
+    )
     worker = event.expected_worker
-    likely = f", expecting {names.get(worker, worker)}" if worker is not None and event.lane == "any" else ""
+    likely = f", most likely {names.get(worker, worker)}" if worker is not None and event.lane == "any" else ""
     changed = f" The model is {event.model}: {event.reason}." if event.reason else ""
     passed = f" {event.bypasses} later tasks went first." if event.bypasses else ""
     held = ", ".join(
         f"{_HOLDS.get(code, code)} ({seconds(s)})" for code, s in event.held_s.items() if s >= _TOLD_HOLD_S
     )
-    why = f" It was held because {held}." if held else ""
-    return f"Attempt {event.attempt} was released{waited} to {to}{likely}.{why}{changed}{passed}"
+    why = f" It had waited because {held}." if held else ""
+    return f"{_it(event.attempt)} left the queue{waited}, for {to}{likely}.{why}{changed}{passed}"
+
+
+def _it(attempt: int) -> str:
+    """Attempts are counted once there is more than one."""
+    return "It" if attempt == 1 else f"Attempt {attempt}"
 
 
 def _started(event: TaskStarted, released: TaskReleased | None, names: Names) -> str:
@@ -177,8 +188,8 @@ def _started(event: TaskStarted, released: TaskReleased | None, names: Names) ->
     expected = released.expected_worker if released is not None else None
     if expected is not None and expected != event.worker:
         other = names.get(expected, expected)
-        return f"Attempt {event.attempt} ran on {who}{together}, not on {other} as expected: {who} took it from the group first."
-    return f"Attempt {event.attempt} ran on {who}{together}."
+        return f"{_it(event.attempt)} ran on {who}{together}, not on {other} as expected: {who} took it first."
+    return f"{_it(event.attempt)} ran on {who}{together}."
 
 
 def _attempt_failed(event: AttemptFailed, names: Names) -> str:
@@ -201,12 +212,12 @@ def _completed(event: TaskCompleted, predicted: float | None, names: Names) -> l
     parts = [
         f"{name} {seconds(value)}"
         for name, value in (
-            ("queue", times.queue_s),
-            ("load", times.load_s),
-            ("prefill", times.prefill_s),
-            ("decode", times.decode_s),
+            ("waiting there", times.queue_s),
+            ("loading the model", times.load_s),
+            ("reading the prompt", times.prefill_s),
+            ("writing", times.decode_s),
         )
-        if value is not None
+        if value is not None and (value >= _TOLD_TIME_S or name == "writing")
     ]
     tokens = "an unknown number of" if event.tokens.output is None else str(event.tokens.output)
     total = "an unknown time" if times.total_s is None else seconds(times.total_s)

@@ -16,9 +16,11 @@ from services.cli import run_commands
 from services.cli.__main__ import run
 from services.cli.demo_model import missing_parts
 from services.cli.exits import Exit
+from services.router.differences import Difference
 from services.router.http.app import create_app
 from services.router.http.serving import serving
 from services.router.port import Busy
+from services.router.verification import Verification
 from support.router_port import MemoryRouter, Play
 
 
@@ -157,8 +159,29 @@ async def test_a_preview_shows_the_choice_and_submits_nothing(shell: Shell) -> N
 async def test_explain_tells_of_a_task_and_refuses_an_unknown_one(shell: Shell) -> None:
     await shell.type("ask", "hi")
     assert await shell.type("explain", "t1", "--events") == Exit.OK
-    assert "task t1 completed" in shell.out
+    assert "Task t1, completed" in shell.out
     assert await shell.type("explain", "nosuch") == Exit.NOT_FOUND
+
+
+async def test_a_decision_is_verified_and_set_beside_another_on_request(shell: Shell) -> None:
+    await shell.type("ask", "hi")
+    assert await shell.type("explain", "t1", "--verify") == Exit.OK
+    assert "is the same to the last bit" in " ".join(shell.out.split())
+    for command in (("explain", "t1"), ("preview", "hi")):
+        assert await shell.type(*command, "--versus", "slider=2") == Exit.OK
+        assert "Beside what is said under slider=2:" in shell.out
+        assert "The choice is the same." in shell.out
+        assert await shell.type(*command, "--versus", "nonsense") == Exit.USAGE
+        assert "versus=nonsense: that is no policy, route, task or time" in shell.err
+
+
+async def test_a_decision_that_comes_out_otherwise_fails_the_command(shell: Shell) -> None:
+    await shell.type("ask", "hi")
+    shell.router.proof = Verification(
+        decision="task.routed", same=False, differences=(Difference(field="seed", recorded=1, computed=2),)
+    )
+    assert await shell.type("explain", "t1", "--verify") == Exit.FAILED
+    assert "seed: the log has 1, computed again it is 2" in " ".join(shell.out.split())
 
 
 async def test_the_doctor_is_content_with_a_sound_fleet_and_names_what_is_unknown(shell: Shell) -> None:

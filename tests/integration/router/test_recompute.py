@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import msgspec
 import pytest
 
+from schemas.errors import HeadraceError
 from schemas.events import Options, TaskReleased, TaskRouted, TaskSubmitted, WorkerInput
 from services.router.as_of import as_of
 from services.router.differences import differences
@@ -135,3 +137,33 @@ def _altered_release_inputs(given: WorkerInput) -> dict[str, WorkerInput]:
 def _other_use(use: float | None) -> float:
     """One that leaves another share of the machine, which is never less than a quarter."""
     return 0.125 if use is None or use > 0.5 else 0.7
+
+
+async def test_a_decision_is_set_beside_a_policy_a_slider_a_task_and_a_time(past: Past) -> None:
+    asked, task = question("Count to 7.", model=None), past.tasks[-1]
+    _, routed, _ = await told(past, task)
+    for about in (asked, task):
+        slider = await past.router.versus(about, "slider=2")
+        assert (slider.before.policy.weights["slider"], slider.after.policy.weights["slider"]) == (2.0, 1.0)
+        assert "The slider went from 2.0 to 1.0 seconds a point of quality." in slider.words
+        other = await past.router.versus(about, "least-inflight")
+        assert other.before.policy.name == "policy" and other.before.policy.weights["least_in_flight"] == 1.0
+        assert all(candidate.votes for candidate in other.before.candidates)
+        earlier = await past.router.versus(about, past.tasks[0])
+        assert earlier.before.task == past.tasks[0]
+        ancient = await past.router.versus(about, datetime.fromtimestamp(routed.at, UTC).isoformat())
+        assert ancient.before.position < past.router.desk.state.position
+    assert (await past.router.versus(task, "slider=1")).words == (
+        "The choice is the same, " + _pair(past, routed) + ".",
+    )
+    assert (await past.router.versus(task, "least_completion")).words[0].startswith("The choice is the same")
+    for nonsense in ("leest_completion", "2026-13-01", "01m8mh0xdk0d95pdj4qp5gqhct"):
+        with pytest.raises(HeadraceError, match="no policy, route, task or time"):
+            await past.router.versus(asked, nonsense)
+    with pytest.raises(HeadraceError, match="begins later"):
+        await past.router.versus(asked, "52w")
+
+
+def _pair(past: Past, routed: TaskRouted) -> str:
+    assert routed.choice is not None and routed.choice.worker is not None
+    return f"{routed.choice.model} on {past.router.fleet().workers[routed.choice.worker].name}"

@@ -1,48 +1,164 @@
+"""A decision on a terminal: what a newcomer reads, on one screen."""
+
 from __future__ import annotations
 
 from typing import Any
 
+import msgspec
+import pytest
+from rich.cells import cell_len
 from rich.console import Console, RenderableType
 
-from services.cli import decisions, numbers
+from schemas.events import TaskRouted
+from services.cli import decisions
+from services.cli.evidence import evidence, is_measured
+from services.cli.screen import HEIGHT, WIDTH
+from services.router.explain import explain_words, story_words
+from services.router.port import TaskStatus
+from support.decisions import real_decision
+from support.history import history
 from support.http_examples import example
 
 
-def text_of(renderable: RenderableType) -> str:
-    console = Console(width=200, color_system=None)
+def lines_of(renderable: RenderableType, width: int = WIDTH) -> list[str]:
+    console = Console(width=width, color_system=None, highlight=False)
     with console.capture() as captured:
         console.print(renderable)
-    return captured.get()
+    return captured.get().splitlines()
+
+
+def text_of(renderable: RenderableType, width: int = 200) -> str:
+    return " ".join(" ".join(lines_of(renderable, width)).split())
+
+
+def explained(seed: int) -> dict[str, Any]:
+    """``GET /explain/{id}`` of a random task, as the router would write it."""
+    submitted, routed = real_decision(seed)
+    events = [entry.event for entry in history(seed, 40) if getattr(entry.event, "task", "") == submitted.task]
+    events = [routed if isinstance(event, TaskRouted) else event for event in events]
+    status = TaskStatus(task=submitted.task, state="completed", waited_s=1.5)
+    body = {
+        "status": status,
+        "decision": routed,
+        "events": events,
+        "words": explain_words(status, routed, events),
+        "story": story_words(status, routed, events),
+    }
+    found: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(body))
+    return found
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_the_explanation_of_any_task_fits_on_a_screen(seed: int) -> None:
+    lines = lines_of(decisions.explanation(explained(seed)))
+    assert len(lines) <= HEIGHT
+    assert all(cell_len(line) <= WIDTH for line in lines)
+    told = " ".join(lines)
+    for words in ("Asked:", "Chosen:", "cost = seconds", "Then:"):
+        assert words in told
+
+
+@pytest.mark.parametrize("width", [40, 64, 99])
+def test_a_narrow_terminal_loses_no_cell_of_what_was_asked_for(width: int) -> None:
+    body = explained(3)
+    lines = lines_of(decisions.explanation(body, show_all=True), width)
+    assert all(cell_len(line) <= width for line in lines)
+    whole = "".join(lines).replace(" ", "")
+    table = decisions.candidates(body["decision"]["candidates"])
+    for row in table.rows:
+        for cell in row:
+            assert cell.replace(" ", "") in whole
+
+
+def test_all_shows_every_candidate_every_number_and_every_removal() -> None:
+    body = explained(5)
+    told = text_of(decisions.explanation(body, show_all=True))
+    for row in body["decision"]["candidates"]:
+        assert f"How well that is known ({row['model']} on {row['worker']})" in told
+        assert f"{row['cost_s']:.1f}" in told
+    for row in body["decision"]["removed"]:
+        assert row["reason"] in told
+    assert "more line" not in told
 
 
 def test_a_preview_names_the_choice_its_parts_and_the_removals() -> None:
     words = text_of(decisions.preview(example("`GET /route/preview`")))
-    assert "qwen3 on desktop: 4.2 s predicted, the least" in words
-    assert "96.4" in words
-    assert "~0.70" in words
-    assert "~ borrowed" in words
-    assert "✗ llava on laptop: capability: needs gpu_inference, has cpu_inference" in words
+    assert "Chosen: qwen3 on desktop: 4.2 s predicted, the least" in words
+    assert "~70" in words and "~ borrowed or guessed" in words
+    assert "writes 96.4 tok/s 31 samples: this model, domain and machine; newest 40 s ago" in words
+    assert "Left out: llava on laptop (capability: needs gpu_inference, has cpu_inference)" in words
 
 
-def test_a_borrowed_number_is_marked_and_an_unknown_one_says_so() -> None:
-    borrowed = {"value": 58.1, "level": "model", "n": 12, "age_s": 3.0}
-    assert decisions.measure(borrowed, numbers.plain) == "~58.1"
-    assert decisions.measure({**borrowed, "level": "cell"}, numbers.plain) == "58.1"
-    assert decisions.measure({**borrowed, "value": None}, numbers.plain) == "unknown"
+def test_only_what_was_measured_for_just_this_is_not_marked_as_borrowed() -> None:
+    assert is_measured({"value": 58.1, "level": "cell", "n": 12, "age_s": 3.0})
+    assert not is_measured({"value": 58.1, "level": "model", "n": 12, "age_s": 3.0})
+
+
+def test_a_guess_is_called_one_and_the_unknown_is_said_to_count_as_the_worst() -> None:
+    row = dict(example("`GET /route/preview`")["candidates"][0], others_use=None, resident=None)
+    told = {name: (value, source) for name, value, source in evidence(row).rows}
+    assert told["answer's length"] == ("300 tokens", "a guess: nothing like it was measured")
+    assert told["used by others"] == ("unknown", "unknown, counted as the worst")
+    assert told["load (perhaps not loaded)"] == (
+        "2.40 s",
+        "3 samples: other models on this machine, scaled by size; newest 2 h ago",
+    )
 
 
 def test_a_preview_without_a_choice_says_that_nobody_could_answer() -> None:
     body: dict[str, Any] = example("`GET /route/preview`") | {"choice": None, "candidates": []}
-    assert "Nobody could answer this now." in text_of(decisions.preview(body))
+    assert "nobody could answer this now." in text_of(decisions.preview(body))
 
 
-def test_an_explanation_shows_the_routers_words_and_its_candidates_by_name() -> None:
+def test_an_explanation_calls_machines_by_their_names() -> None:
     body = example("`GET /explain/{id}`")
     body["decision"]["candidates"] = [dict(example("`GET /route/preview`")["candidates"][0])]
     del body["decision"]["candidates"][0]["worker_name"]
+    body["decision"]["choice"] = {"model": "qwen3", "worker": "w-7f3a", "reason": "the only one"}
     words = text_of(decisions.explanation(body, names={"w-7f3a": "desktop"}))
-    assert "• qwen3 on desktop was chosen: 3.2 s predicted, …" in words
+    assert "Chosen: qwen3 on desktop: the only one." in words
     assert "w-7f3a" not in words
+
+
+def test_a_task_that_was_decided_again_when_it_left_the_queue_shows_that_decision() -> None:
+    body = explained(2)
+    rows = body["decision"]["candidates"]
+    other = rows[1]
+    released = {
+        "type": "task.released", "attempt": 1, "model": other["model"], "expected_worker": other["worker"],
+        "candidates": rows, "reason": "the first idea was busy",
+    }  # fmt: skip
+    told = lines_of(decisions.explanation(body | {"events": [*body["events"], released]}), 200)
+    line = next(line for line in told if line.startswith("Chosen:"))
+    assert "(when it left the queue): the first idea was busy." in " ".join(" ".join(told).split())
+    assert other["model"] in line
+    assert next(line for line in told if line.startswith("→")).split()[1] == other["model"]
+
+
+def test_two_decisions_beside_each_other_show_the_parts_before_and_after() -> None:
+    parts = {"wait_s": 0.0, "load_s": 0.0, "prefill_s": 0.1, "decode_s": 3.0, "sharing_s": 0.0, "others_s": 0.0}
+    side = parts | {"quality_s": -70.0, "cost_s": -66.9}
+    pair = {
+        "model": "m",
+        "worker": "w-1",
+        "worker_name": "desk",
+        "before": side,
+        "after": side | {"decode_s": 9.0, "cost_s": -60.9},
+    }
+    gone = {"model": "m", "worker": "w-2", "worker_name": "laptop", "before": side, "after": None}
+    beside = {"label": "under slider=2", "words": ["m on desk fell by 6.00 s."], "pairs": [pair, gone]}
+    told = text_of(decisions.preview(example("`GET /route/preview`") | {"versus": beside}, show_all=True))
+    assert "Beside what is said under slider=2: m on desk fell by 6.00 s." in told
+    assert "model machine answer s cost s m desk 3.00 → 9.00 -66.90 → -60.90 m laptop 3.00 -66.90 → out" in told
+
+
+def test_what_verification_says_stays_on_the_screen() -> None:
+    body = explained(4) | {
+        "verification": [{"same": True, "words": "The decision was computed again and is the same."}]
+    }
+    lines = lines_of(decisions.explanation(body))
+    assert len(lines) <= HEIGHT
+    assert "Verified: The decision was computed again and is the same." in " ".join(lines)
 
 
 def test_events_are_a_timeline_on_request() -> None:

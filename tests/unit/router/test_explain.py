@@ -25,13 +25,13 @@ def explain(*known: AnyEvent, routed: TaskRouted | None = ROUTED, state: str = "
 
 def test_a_completed_task_is_told_from_the_question_to_the_answer() -> None:
     words = explain(SUBMITTED, ROUTED, RELEASED, STARTED, build(events.TaskCompleted))
-    assert words[0].startswith("A chat task, domain code (rules, confidence 0.90) in English, about 200 prompt tokens")
+    assert words[0].startswith("A chat task in English of the domain code (rules, confidence 0.90), about 200 tokens")
     assert words[0].endswith("The client insists on context 8192.")
     assert words[1] == "qwen3:8b on desk was chosen: least cost."
-    assert words[-4] == "Attempt 1 was released after 0.00 s in the queue to the whole group, expecting desk."
-    assert words[-3] == "Attempt 1 ran on desk."
+    assert words[-4] == "It left the queue after 0.00 s, for whichever free machine takes it first, most likely desk."
+    assert words[-3] == "It ran on desk."
     assert words[-2] == (
-        "qwen3:8b on desk answered with 240 tokens in 3.25 s (queue 0.00 s, load 0.00 s, prefill 0.24 s, decode 3.00 s)."
+        "qwen3:8b on desk answered with 240 tokens in 3.25 s (reading the prompt 0.24 s, writing 3.00 s)."
     )
     assert words[-1] == "4.00 s had been predicted of desk; it took 3.25 s."
 
@@ -44,7 +44,7 @@ def test_the_decision_is_told_once_whether_or_not_it_is_among_the_events() -> No
 
 def test_another_machine_than_expected_is_said_to_be_another() -> None:
     words = explain(RELEASED, build(events.TaskStarted, worker=LAPTOP), state="running", worker=LAPTOP)
-    assert "Attempt 1 ran on laptop, not on desk as expected: laptop took it from the group first." in words
+    assert "It ran on laptop, not on desk as expected: laptop took it first." in words
     assert words[-1] == "Runs on laptop."
 
 
@@ -59,8 +59,8 @@ def test_a_lane_a_changed_model_and_a_hold_are_told() -> None:
         bypasses=2,
     )
     assert explain(released)[-1] == (
-        "Attempt 1 was released after 2.50 s in the queue to desk alone. "
-        "It was held because as many tasks of this model run as may (2.50 s). "
+        "It left the queue after 2.50 s, for desk alone. "
+        "It had waited because as many tasks of this model run as may (2.50 s). "
         "The model is llama: nobody holds qwen3:8b any more. 2 later tasks went first."
     )
 

@@ -1,0 +1,64 @@
+"""How well a prediction's numbers are known: how many samples, of what, how old.
+
+Answers "why should I believe that?" for one candidate, from the router's JSON. A number that nobody measured is called a guess.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from services.cli import numbers
+from services.cli.numbers import known
+from services.cli.screen import Rows
+
+Json = dict[str, Any]
+LEVELS = {
+    "cell": "this model, domain and machine",
+    "model_domain": "this model and domain, any machine",
+    "model_worker": "this model on this machine, any domain",
+    "worker": "other models on this machine, scaled by size",
+    "model": "this model on other machines",
+}
+UNKNOWN = "unknown, counted as the worst"
+
+
+def is_measured(measure: Json) -> bool:
+    """Of this very model, topic and machine."""
+    return bool(measure["level"] == "cell")
+
+
+def evidence(row: Json) -> Rows:
+    """One row a number, the speeds first."""
+    lines: list[tuple[str, ...]] = [
+        ("writes", _rate(row["decode"]), _source(row["decode"])),
+        ("reads the prompt", _rate(row["prefill"]), _source(row["prefill"])),
+    ]
+    if row.get("output_tokens"):
+        length = known(row["output_tokens"]["value"], lambda value: f"{value:.0f} tokens")
+        lines.append(("answer's length", length, _source(row["output_tokens"])))
+    if row.get("resident") is not True:
+        state = "not loaded" if row.get("resident") is False else "perhaps not loaded"
+        lines.append((f"load ({state})", _said(row["load"], numbers.seconds), _source(row["load"])))
+    quality = known(row["quality"]["value"], lambda value: f"{100 * value:.0f} of 100")
+    lines.append(("quality", quality, _source(row["quality"])))
+    others = row.get("others_use")
+    if others != 0.0:
+        lines.append(("used by others", known(others, numbers.share), UNKNOWN if others is None else "slows it down"))
+    return Rows(("", ">", ""), lines)
+
+
+def _rate(measure: Json) -> str:
+    return _said(measure, numbers.rate)
+
+
+def _said(measure: Json, write: Callable[[float], str]) -> str:
+    return known(measure["value"], write)
+
+
+def _source(measure: Json) -> str:
+    """``31 samples: this model, domain and machine; newest 40 s ago``."""
+    if measure["level"] == "prior" or not measure["n"]:
+        return "a guess: nothing like it was measured"
+    age = "" if measure.get("age_s") is None else f"; newest {numbers.ago_roughly(measure['age_s'])}"
+    return f"{measure['n']} sample{'' if measure['n'] == 1 else 's'}: {LEVELS[measure['level']]}{age}"
