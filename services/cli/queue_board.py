@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
+from rich.padding import Padding
 from rich.text import Text
 
 from services.cli import numbers
@@ -17,7 +18,7 @@ from services.cli.numbers import known
 from services.cli.tables import TASK_STYLES, grid
 
 Json = dict[str, Any]
-TABLE_COLUMNS = 120
+TABLE_COLUMNS = 140
 """Below this the table's cells would fold into columns of single syllables."""
 COLUMNS = ("place>", "task", "state", "client", "domain", "model", "machine", "waited>", "starts in>", "why")
 
@@ -63,7 +64,7 @@ class QueueBoard:
             told.append(f"waited {known(task.get('waited_s'), numbers.seconds)}")
             if task["state"] == "waiting":
                 told.append(f"starts in {known(task.get('eta_s'), numbers.seconds)}")
-            lines += [Text(f"   {line}", overflow="fold") for line in (", ".join(told), *_why(task))]
+            lines += [Padding(Text(line, overflow="fold"), (0, 0, 0, 3)) for line in (", ".join(told), *_why(task))]
         return Group(*lines)
 
     def _machine(self, task: Json) -> str:
@@ -84,7 +85,14 @@ def _state(task: Json) -> str:
 
 
 def _why(task: Json) -> list[str]:
-    return [line for line in (task.get("reason") or "", *map(rise_words, task.get("rises") or ())) if line]
+    rises = [rise_words(rise) for rise in task.get("rises") or () if not _is_over(task, rise)]
+    return [line for line in (task.get("reason") or "", *rises) if line]
+
+
+def _is_over(task: Json, rise: Json) -> bool:
+    """By now it is as good as it was before."""
+    now, before = task.get(rise["of"]), rise["before"]
+    return now is not None and before is not None and now <= before
 
 
 def rise_words(rise: Json) -> str:

@@ -124,9 +124,10 @@ class Desk:
             self._plan = self._look(WINDOW_SHOWN)
         return self._plan
 
-    def starts(self) -> dict[str, float | None]:
-        """Predicted seconds until each waiting task starts, at most a second old: a flood of refusals must not plan each time."""
-        if self.now - self._looked_at >= HOLDS_S:
+    def starts(self, tasks: Sequence[str]) -> dict[str, float | None]:
+        """Predicted seconds until each waiting task starts, at most a second old where any of ``tasks`` was known then: a
+        flood of refusals must not plan each time."""
+        if self.now - self._looked_at >= HOLDS_S or not any(task in self._starts for task in tasks):
             self.plan()
         return self._starts
 

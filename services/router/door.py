@@ -112,10 +112,11 @@ class Door:
         entering = [(name, whose) for name, whose in self._entering.items() if self._desk.state.task(name) is None]
         if len(waiting) + len(entering) < min(self.places.total, self.places.client):
             return
+        mine = [name for name, whose in waiting if whose == client] or [name for name, _ in waiting]
         crowd = Crowd(
             waiting=(*waiting, *entering), running=len(running), running_mine=sum(whose == client for whose in running)
         )
-        if (busy := refusal(client, crowd, self.places, self._desk.starts())) is not None:
+        if (busy := refusal(client, crowd, self.places, self._desk.starts(mine))) is not None:
             raise busy
 
 

@@ -40,7 +40,7 @@ def shown(width: int, *rows: dict[str, Any]) -> str:
     return captured.get()
 
 
-@pytest.mark.parametrize("width", [40, 60, 80, 99, 119])
+@pytest.mark.parametrize("width", [40, 60, 80, 99, 139])
 def test_a_narrow_terminal_cuts_nothing(width: int) -> None:
     words = shown(width, ROW)
     squeezed = re.sub(r"\s+", "", words)
@@ -53,7 +53,7 @@ def test_a_narrow_terminal_cuts_nothing(width: int) -> None:
     assert max(map(len, words.splitlines())) <= width
 
 
-@pytest.mark.parametrize("width", [120, 160, 220])
+@pytest.mark.parametrize("width", [140, 160, 220])
 def test_a_wide_terminal_gets_a_table_that_cuts_nothing_either(width: int) -> None:
     words = shown(width, ROW)
     assert "starts in" in words.splitlines()[1] or "starts" in words
@@ -77,6 +77,11 @@ def test_the_example_of_the_documentation_is_shown_with_its_place_and_reason() -
     words = captured.get()
     assert words.startswith("2 waiting, 0 released, 1 running")
     assert body["tasks"][0]["reason"] in words and "joined_ahead" in words
+
+
+def test_a_rise_that_is_made_good_again_is_not_shown_any_more() -> None:
+    words = shown(80, ROW | {"eta_s": 19.0})
+    assert "start in 20.0 s" not in words and "place 1 → 3" in words
 
 
 def test_an_empty_queue_is_one_line() -> None:
