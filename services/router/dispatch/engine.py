@@ -35,6 +35,7 @@ def decide(state: RouterState, live: Live, now: float, config: Config, stamp: St
 
     The caller executes them all and marks each as pending (``mark_pending``) before it calls again."""
     live.tidy(state)
+    live.note_use(state, now)
     if state.epoch != epoch:
         return []
     turn = Turn(state, live, now, config, stamp, epoch)

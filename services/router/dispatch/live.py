@@ -24,7 +24,7 @@ LEASE_S = 30.0
 @dataclass
 class Heard:
     """One worker's last words and when they came. ``room`` is the most (bytes, models) that it ever said to have loaded at once:
-    what fits is learned from the backend, which knows it."""
+    what fits is learned from the backend, which knows it. ``used``: model -> when an attempt of ours last ran with it there."""
 
     boot: str
     credit: Credit | None = None
@@ -35,6 +35,12 @@ class Heard:
     suspect: bool = False
     room: tuple[int, int] = (0, 1)
     roomy: WorkerLoad | None = None
+    used: dict[str, float] = field(default_factory=dict)
+
+    def used_lately(self) -> list[str]:
+        """The models that ran after its last load was looked at, which may be an interval before it was said; latest last."""
+        since = self.load_at - self.load.interval_s if self.load is not None else 0.0
+        return sorted((model for model, at in self.used.items() if at >= since), key=lambda model: self.used[model])
 
     def learn_room(self, sizes: dict[str, int]) -> None:
         """From the present load, once."""
@@ -124,6 +130,13 @@ class Live:
     def lease(self, key: Key, boot: str | None, now: float) -> Lease:
         """Begins when the router first sees the start."""
         return self.leases.setdefault(key, Lease(boot, now, now))
+
+    def note_use(self, state: RouterState, now: float) -> None:
+        """What runs is in memory, and stays there when its attempt has ended: a load says so an interval later or two."""
+        for task in state.tasks.values():
+            attempt = task.live
+            if attempt is not None and attempt.worker in self.workers:
+                self.workers[attempt.worker].used[attempt.model] = now
 
     def stored(self, msg_id: str, seq: int) -> None:
         """A publish was stored (by us or by somebody else) at ``seq``; it stays pending until the fold has passed that."""

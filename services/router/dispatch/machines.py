@@ -80,7 +80,7 @@ def _machine(
     machine.fresh = load is not None or (credit is not None and now - heard.credit_at <= FRESH_S)
     machine.others_use = load.others_use if load is not None else None
     machine.others_reason = _others_reason(heard, load)
-    _memory(machine, record, load, placed)
+    _memory(machine, record, load, heard, placed)
     _ends(machine, state, live, heard, placed, now, outlook)
     return machine
 
@@ -98,17 +98,18 @@ def _others_reason(heard: Heard, load: WorkerLoad | None) -> str | None:
     return "no heartbeat heard yet" if heard.load is None else f"the last load is older than {FRESH_S:.0f} s"
 
 
-def _memory(machine: Machine, record: WorkerRecord, load: WorkerLoad | None, placed: Placed) -> None:
-    """What its last load says is loaded, by our names, and the models of our own releases, which load themselves."""
+def _memory(machine: Machine, record: WorkerRecord, load: WorkerLoad | None, heard: Heard, placed: Placed) -> None:
+    """What its last load says is loaded, by our names, and the models of our own releases, which load themselves: also of those
+    that ended since, else a model would be thought cold, or warm, for an interval after each swap."""
     machine.resident_known = load is not None and load.resident is not None
     if load is not None and load.resident is not None:
         there = set(load.resident)
         models = record.report.models
         machine.loaded = [m.name for m in models if m.name in there or m.backend_name in there]
-    for _, attempt in placed:
-        if attempt.model in machine.loaded:
-            machine.loaded.remove(attempt.model)
-        machine.loaded.append(attempt.model)
+    for model in (*heard.used_lately(), *(attempt.model for _, attempt in placed)):
+        if model in machine.loaded:
+            machine.loaded.remove(model)
+        machine.loaded.append(model)
     sizes = {m.name: m.bytes for m in record.report.models}
     machine.keep_what_fits(sizes)
 
