@@ -31,6 +31,7 @@ from services.runtime.server import EmbeddedServer, Sync
 from support.http_lines import Lines
 from support.loads import Cores, closed_load, open_load, p50_p99
 from support.routers import dispatching, new_router, with_workers
+from support.sleepers import Sleepers
 from support.stand_ins import CHARS_A_TOKEN, Machine, StandIns
 
 pytestmark = pytest.mark.bench
@@ -61,6 +62,26 @@ async def test_a_fleet_that_batches(sync: Sync, tmp_path: Path) -> None:
         await closed_load(through.ask(0.02), clients=8, seconds=1.0)  # connections, imports, the first statistics
         for task_s in (0.2, 1.0, 0.02):
             await compare(f"sync {sync}, {task_s * 1e3:.0f} ms", task_s, direct, through, over_http, running)
+
+
+@pytest.mark.parametrize("sync", ["10s", "always"])
+async def test_starts_of_the_protocol_alone(sync: Sync, tmp_path: Path) -> None:
+    """Neither HTTP nor a projector: the router's port, the server, and workers whose model server is a timer."""
+    async with AsyncExitStack() as running:
+        server, service = await router(running, tmp_path, sync)
+        sleepers = Sleepers(server.url, WORKERS, SLOTS, EMBEDDER, PREFILL)
+        await running.enter_async_context(sleepers)
+        await dispatching(service)
+        await with_workers(service, WORKERS, EMBEDDER)
+        assert server.process is not None
+        ask = Through(service).ask(0.02)
+        for clients in (SLOTS * WORKERS, 4 * SLOTS * WORKERS):
+            cores = Cores({"client and router": os.getpid(), "nats": server.process.pid} | sleepers.pids)
+            rate = await closed_load(ask, clients=clients, seconds=SECONDS)
+            print(
+                f"\nsync {sync}, 20 ms, the protocol alone, {clients} tasks at once: {rate:.0f} starts/s (target 1,500)"
+            )
+            print(f"  cores: {cores.used()}")
 
 
 async def compare(
@@ -115,7 +136,9 @@ class Through:
     def ask(self, task_s: float):  # type: ignore[no-untyped-def]
         async def one(number: int) -> None:
             body = Body(inputs=(text_for(task_s, number),))
-            task = NewTask(body=body, kind="embedding", wants=Wants(model=EMBEDDER), options=Options())
+            task = NewTask(
+                client=f"client-{number % 4}", body=body, kind="embedding", wants=Wants(model=EMBEDDER), options=Options()
+            )
             submitted = await self.service.submit(task)
             async with self.service.follow(submitted.task) as updates:
                 end = [update async for update in updates][-1]
@@ -141,18 +164,24 @@ class OverHttp:
         return one
 
 
+async def router(running: AsyncExitStack, folder: Path, sync: Sync) -> tuple[EmbeddedServer, RouterService]:
+    """In this process, beside a server of its own."""
+    server = EmbeddedServer(folder / "data", sync=sync, port=-1)
+    await server.start()
+    running.push_async_callback(server.stop)
+    bus = await running.enter_async_context(await Bus.connect(server.url, name="router"))
+    service = new_router(bus, "router-bench", sync=sync)
+    running.push_async_callback(service.close)
+    await service.start()
+    return server, service
+
+
 @asynccontextmanager
 async def fleet(folder: Path, urls: dict[str, str], sync: Sync) -> AsyncIterator[Fleet]:
     config = folder / "headrace.toml"
     config.write_text(f"[worker]\nslots = {SLOTS}\n")
     async with AsyncExitStack() as running:
-        server = EmbeddedServer(folder / "data", sync=sync, port=-1)
-        await server.start()
-        running.push_async_callback(server.stop)
-        bus = await running.enter_async_context(await Bus.connect(server.url, name="router"))
-        service = new_router(bus, "router-bench", sync=sync)
-        running.push_async_callback(service.close)
-        await service.start()
+        server, service = await router(running, folder, sync)
         router_url = await running.enter_async_context(serving(create_app(service), "127.0.0.1", 0))
         around = Surroundings(folder / "data", server.url, router_url, config, sync)
         supervisor = Supervisor(lambda _line: None, restart=False)
