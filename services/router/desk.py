@@ -96,7 +96,7 @@ class Desk:
         self._unheld_s += passed
         if self._unheld_s >= HOLDS_S and self.state.epoch == self.epoch:
             holds, waited, self._unheld_s = self._look(WINDOW).holds, self._unheld_s, 0.0
-            absent.note(self.live, holds, self.now)
+            absent.note(self.state, self.live, holds, self.now)
             for task, reason in holds.items():
                 held, code = self.live.waits.setdefault(task, Wait()).held_s, reason.partition(":")[0]
                 held[code] = held.get(code, 0.0) + waited

@@ -152,8 +152,9 @@ class Channels:
         if status is None or status.state not in ("waiting", "released"):
             return
         if attempt > status.attempt or (attempt == status.attempt and status.state == "released"):
-            changes = {"state": "running", "attempt": attempt, "worker": worker, "position": None, "reason": None}
-            self.moved(msgspec.structs.replace(status, **changes))
+            changes = {"state": "running", "attempt": attempt, "worker": worker}
+            queued = {"position": None, "reason": None, "eta_s": None, "rises": ()}
+            self.moved(msgspec.structs.replace(status, **changes, **queued))
 
     def _restart(self, channel: Channel, attempt: int, reason: str = "the machine that was answering was lost") -> None:
         if channel.tokens:

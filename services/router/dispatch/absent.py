@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 
 from services.router.dispatch.actions import Wake
 from services.router.dispatch.live import ALIVE_S, Live, Wait
-from services.router.dispatch.state import Task
+from services.router.dispatch.state import RouterState, Task
 from services.router.dispatch.turn import Turn
 from services.router.fleet import ago_words, pause_words
 
@@ -23,15 +23,19 @@ NAMED_MAX = 5
 """Holders that a failure names: a sentence, not a table."""
 
 
-def note(live: Live, holds: Mapping[str, str], now: float) -> None:
-    """Take down since when each waiting task has nobody. ``holds`` is a plan's, for every waiting task."""
+def note(state: RouterState, live: Live, holds: Mapping[str, str], now: float) -> None:
+    """Take down since when each waiting task has nobody. ``holds`` is a plan's, for every waiting task; what stands behind its
+    window it calls busy without having looked who is there."""
     live.noted_at = now
+    heard = {m.name for w, r in state.workers.items() if _is_heard(state, live, w, now) for m in r.report.models}
     for task, wait in live.waits.items():
         if task not in holds:
             wait.absent_since = wait.woken_at = None
     for task, reason in holds.items():
         wait = live.waits.setdefault(task, Wait())
         wait.absent_code = reason.partition(":")[0]
+        if wait.absent_code == "busy" and (known := state.tasks.get(task)) is not None and (models := _models(known)):
+            wait.absent_code = "busy" if heard.intersection(models) else "silent"
         if wait.absent_code not in ABSENT:
             wait.absent_since = wait.woken_at = None
         elif wait.absent_since is None:
@@ -133,5 +137,9 @@ def _worth_waiting(turn: Turn, worker: str, wait: Wait) -> bool:
 
 
 def _heard(turn: Turn, worker: str) -> bool:
-    heard = turn.live.workers.get(worker)
-    return heard is not None and not turn.state.workers[worker].left and turn.now - heard.heard_at <= ALIVE_S
+    return _is_heard(turn.state, turn.live, worker, turn.now)
+
+
+def _is_heard(state: RouterState, live: Live, worker: str, now: float) -> bool:
+    heard = live.workers.get(worker)
+    return heard is not None and not state.workers[worker].left and now - heard.heard_at <= ALIVE_S

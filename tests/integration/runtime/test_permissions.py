@@ -107,6 +107,9 @@ async def test_a_task_goes_through_with_each_part_as_its_own_user(secured: Secur
     await router.publish_stored("task.q.chat.m.any.t1.1", b"item", "t1.1")
     (item,) = await round_.items()
     assert await worker.last_for("TASKS", "task.in.me.t1") is not None
+    for fact in ("paused", "resumed"):
+        await router.publish_stored(f"ev.worker.{fact}.router", b"{}", fact)
+        assert await told.get() == f"note.ev.worker.{fact}.router"
     await worker.publish_stored("ev.task.started.w1", b"{}", "t1.1.start")
     assert await told.get() == "note.ev.task.started.w1"
     await worker.publish_stored("task.out.me.t1.1", b"answer", "t1.out")
@@ -126,6 +129,7 @@ async def test_a_task_goes_through_with_each_part_as_its_own_user(secured: Secur
         ("worker", "ev.task.submitted.router"),
         ("worker", "ev.task.failed.w1"),
         ("worker", "ev.task.dead.w1"),
+        ("worker", "ev.worker.paused.w1"),
         ("worker", "task.q.chat.m.any.t1.1"),
         ("worker", "$KV.router.dispatcher"),
         ("worker", "$KV.stats.mdw.m.d.w"),

@@ -30,7 +30,8 @@ class Patient(Dispatch):
             self.wait(1.0)
             for worker in heard:
                 self.credit(worker)
-            absent.note(self.live, plan(self.state, self.live, self.now, self.limits).holds, self.now)
+            holds = plan(self.state, self.live, self.now, self.limits).holds
+            absent.note(self.state, self.live, holds, self.now)
             actions = self.settle()
             done += [*facts(actions), *of(Wake, actions)]
         return done
@@ -161,3 +162,19 @@ def test_a_model_that_nobody_ever_held_fails_too() -> None:
     desk.submit("t1", model="another")
     assert "task.failed" in desk.pass_(35, heard=("desk",))
     assert "no machine has ever reported it" in desk.words("t1")
+
+
+def test_behind_a_long_queue_for_others_a_sleeping_machine_is_woken_all_the_same() -> None:
+    desk = fleet_of("desk", absence=WAKEABLE)
+    desk.report("laptop", "other", name="laptop")
+    desk.wait(100.0)
+    desk.credit("desk", ("another's", 1), free=0)
+    for n in range(30):
+        desk.submit(f"m{n}", model="m", urgency="batch")
+    desk.submit("t1", model="other", urgency="background")
+    desk.settle()
+    done: list[str | Wake] = []
+    for _ in range(3):
+        desk.credit("desk", ("another's", 1), free=0)
+        done += desk.pass_(1)
+    assert Wake("laptop", "laptop") in done
