@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 import msgspec
 
-from schemas.events import Choice, TaskRouted, TaskSubmitted, WorkerInput
+from schemas.events import TaskRouted, TaskSubmitted, WorkerInput
 from schemas.statistics import Statistics
 from services.router.dispatch.worker_record import WorkerRecord
 from services.router.fleet import Fleet, WorkerView
@@ -42,15 +42,37 @@ def routed_again(submitted: TaskSubmitted, routed: TaskRouted, workers: Workers,
     again = msgspec.structs.replace(
         routed,
         position=decision.position,
-        inputs=tuple(given for given in decision.inputs if given.worker in inputs),
+        inputs=decision.inputs,
         candidates=tuple(known[: len(routed.candidates)] if routed.omitted else known),
+        removed=decision.removed,
         choice=decision.choice,
         service_s=routed.service_s if routed.omitted else decision.service_s,
     )
-    if routed.policy.route is None:
-        removed = tuple(removal for removal in decision.removed if removal.worker is None or removal.worker in inputs)
-        return msgspec.structs.replace(again, removed=removed)
-    return msgspec.structs.replace(again, choice=_same_words(routed.choice, decision.choice))
+    if {given.worker for given in decision.inputs} != inputs.keys():
+        again = _as_far_as_recorded(routed, again)
+    if routed.policy.route is not None:
+        again = _without_the_file(routed, again)
+    return again
+
+
+def _as_far_as_recorded(routed: TaskRouted, again: TaskRouted) -> TaskRouted:
+    """Of more machines than are recorded, only those that are can be judged."""
+    inputs = {given.worker: given for given in again.inputs}
+    known = {given.worker for given in routed.inputs}
+    removed = {(removal.model, removal.worker): removal for removal in again.removed if removal.worker in known}
+    return msgspec.structs.replace(
+        again,
+        inputs=tuple(inputs.get(given.worker, given) for given in routed.inputs),
+        removed=tuple(removed.get((removal.model, removal.worker), removal) for removal in routed.removed),
+    )
+
+
+def _without_the_file(routed: TaskRouted, again: TaskRouted) -> TaskRouted:
+    """What a route says about its targets is in its file, which the log does not have: the words, and who is no target."""
+    choice, recorded = again.choice, routed.choice
+    if choice is not None and recorded is not None:
+        choice = msgspec.structs.replace(choice, reason=recorded.reason)
+    return msgspec.structs.replace(again, choice=choice, removed=routed.removed, inputs=routed.inputs)
 
 
 def fleet_then(workers: Workers, inputs: Mapping[str, WorkerInput]) -> Fleet:
@@ -116,10 +138,3 @@ def routing_then(routed: TaskRouted) -> Routing:
         last=last,
         in_flight={given.worker: given.in_flight or 0 for given in routed.inputs},
     )
-
-
-def _same_words(recorded: Choice | None, computed: Choice | None) -> Choice | None:
-    """A route's words name its file, which the log does not have."""
-    if recorded is None or computed is None:
-        return computed
-    return msgspec.structs.replace(computed, reason=recorded.reason)

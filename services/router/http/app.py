@@ -8,6 +8,7 @@ from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 
 from schemas.errors import HeadraceError
+from services.router.http.deciding import deciding_routes
 from services.router.http.live import Timing
 from services.router.http.metrics import metrics_routes
 from services.router.http.native import native_routes
@@ -27,6 +28,7 @@ def create_app(router: RouterPort, *, timing: Timing | None = None) -> FastAPI:
     # The interactive pages would load scripts from elsewhere; /openapi.json stays.
     app = FastAPI(title="Headrace", docs_url=None, redoc_url=None, redirect_slashes=False)
     app.include_router(native_routes(router, timing))
+    app.include_router(deciding_routes(router))
     app.include_router(overview_routes(router))
     app.include_router(metrics_routes(router))
     app.include_router(pausing_routes(router))

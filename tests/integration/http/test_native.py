@@ -275,6 +275,28 @@ async def test_explain_has_status_decision_events_and_words(http: httpx.AsyncCli
     assert body["words"]
 
 
+async def test_a_preview_and_an_explanation_are_set_beside_another_decision_on_request(http: httpx.AsyncClient) -> None:
+    await http.post("/route", json={"prompt": "Hi"})
+    for path, query in (("/route/preview", {"prompt": "Hi"}), ("/explain/t1", {})):
+        beside = (await http.get(path, params={**query, "versus": "slider=2"})).json()["versus"]
+        assert (beside["label"], beside["words"]) == ("under slider=2", ["The choice is the same."])
+        [pair] = beside["pairs"]
+        assert (pair["model"], pair["worker_name"]) == ("qwen3", "desktop")
+        parts = {key: value for key, value in pair["before"].items() if key != "cost_s"}
+        assert sum(parts.values()) == pytest.approx(pair["before"]["cost_s"])
+        refused = await http.get(path, params={**query, "versus": "nonsense"})
+        assert refused.status_code == 400
+        assert "policies and routes are least_completion" in refused.json()["error"]["message"]
+
+
+async def test_an_explanation_is_verified_on_request(http: httpx.AsyncClient) -> None:
+    await http.post("/route", json={"prompt": "Hi"})
+    [found] = (await http.get("/explain/t1", params={"verify": "true"})).json()["verification"]
+    assert (found["decision"], found["same"], found["differences"]) == ("task.routed", True, [])
+    assert "the same to the last bit" in found["words"]
+    assert "verification" not in (await http.get("/explain/t1")).json()
+
+
 async def test_the_fleet_is_shown_with_a_reason_for_each_null(http: httpx.AsyncClient) -> None:
     desktop, laptop = (await http.get("/workers")).json()["workers"]
     assert (desktop["state"], desktop["resident"], desktop["unknown"]) == ("ready", ["qwen3"], {})
