@@ -58,7 +58,7 @@ def routed_again(submitted: TaskSubmitted, routed: TaskRouted, workers: Workers,
 def _as_far_as_recorded(routed: TaskRouted, again: TaskRouted) -> TaskRouted:
     """Of more machines than are recorded, only those that are can be judged."""
     inputs = {given.worker: given for given in again.inputs}
-    known = {given.worker for given in routed.inputs}
+    known: set[str | None] = {given.worker for given in routed.inputs}
     removed = {(removal.model, removal.worker): removal for removal in again.removed if removal.worker in known}
     return msgspec.structs.replace(
         again,
