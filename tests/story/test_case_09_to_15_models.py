@@ -25,9 +25,9 @@ SEVEN, SEVENTY = "seven:7b", "seventy:70b"
 
 async def test_case_09_the_large_model_goes_where_it_fits_and_warm_is_weighed_against_fast(tmp_path: Path) -> None:
     """7B on three boxes, 70B on one, which is the fastest and must load the 7B first: worth it for a long answer only."""
-    sizes = {SEVEN: 5 * GB, SEVENTY: 40 * GB}
-    tower = StubOllama({SEVEN: Pace(token_s=0.002), SEVENTY: Pace(token_s=0.01)}, load_s=1.0, sizes=sizes)
-    boxes = {name: StubOllama({SEVEN: Pace(token_s=0.02)}, load_s=1.0, sizes=sizes) for name in ("box", "cube")}
+    sizes = {SEVEN: 5 * GB, SEVENTY: 10 * GB}
+    tower = StubOllama({SEVEN: Pace(token_s=0.002), SEVENTY: Pace(token_s=0.01)}, load_s=0.6, sizes=sizes)
+    boxes = {name: StubOllama({SEVEN: Pace(token_s=0.02)}, load_s=0.6, sizes=sizes) for name in ("box", "cube")}
     machines = {"tower": Machine(tower)} | {name: Machine(box) for name, box in boxes.items()}
     async with told_fleet(tmp_path, machines) as proof:
         known = await ids(proof)
@@ -42,7 +42,7 @@ async def test_case_09_the_large_model_goes_where_it_fits_and_warm_is_weighed_ag
         assert short in boxes, "a warm slow one is done before the cold fast one has loaded"
         await settled(proof)
         long, _ = await chat(proof, model=SEVEN, max_tokens=200)
-        assert long == "tower", "four seconds there are more than a load and a fast answer"
+        assert long == "tower", "four seconds on a slow one are more than a load and a fast answer"
         assert (tower.loads, tower.resident) == ([SEVENTY, SEVEN], [SEVEN])
 
 

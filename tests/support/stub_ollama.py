@@ -16,11 +16,12 @@ from support.stub_server import Pace
 
 BUSY = {"error": "server busy, please try again.  maximum pending requests exceeded"}
 NS = 1_000_000_000
+USUAL_BYTES = 5_000_000_000
 NO_SHOW: dict[str, Any] = {"capabilities": ["completion"], "model_info": {}}
 
 
 class StubOllama:
-    """``models``: name -> pace. It keeps ``room`` of them in memory; a load takes ``load_s``.
+    """``models``: name -> pace. It keeps ``room`` of them in memory; a load takes ``load_s`` for each 5 GB.
 
     ``loads`` are the loads in order, ``torn`` those models that were pushed out while they answered, ``asked`` all chats;
     ``running`` counts the chats now, ``most`` is the most there were at once. While ``busy`` it refuses as Ollama does.
@@ -95,7 +96,10 @@ class StubOllama:
 
     def _row(self, name: str) -> dict[str, Any]:
         details = {"format": "gguf", "quantization_level": "Q4_K_M"}
-        return {"name": name, "digest": f"d-{name}", "size": self.sizes.get(name, 5 * NS), "details": details}
+        return {"name": name, "digest": f"d-{name}", "size": self._bytes(name), "details": details}
+
+    def _bytes(self, name: str) -> int:
+        return self.sizes.get(name, USUAL_BYTES)
 
     async def _chat(
         self, path: str, body: dict[str, Any], reader: asyncio.StreamReader, writer: asyncio.StreamWriter
@@ -134,9 +138,10 @@ class StubOllama:
                 if gone in self._streams:
                     self.torn.append(gone)
             self.loads.append(model)
-            await _until(asyncio.get_running_loop().time() + self.load_s)
+            load_s = self.load_s * self._bytes(model) / USUAL_BYTES
+            await _until(asyncio.get_running_loop().time() + load_s)
             self.resident.append(model)
-            return self.load_s
+            return load_s
 
 
 def _prompt_of(body: dict[str, Any]) -> str:
