@@ -55,6 +55,7 @@ def cell(
     quality: float | None = None,
     model_bytes: int | None = GIB5,
     age_s: float = 60.0,
+    others_u: int | None = 0,
 ) -> Cell:
     """``n`` equal samples of each quantity given; what is None was never measured, though the task may have run."""
     at_us = NOW_US - round(age_s * UNIT)
@@ -75,6 +76,7 @@ def cell(
                     prefill_tok=None if prefill is None else 1000,
                     prefill_us=None if prefill is None else round(1000 / prefill * UNIT),
                     output_tok=output,
+                    others_u=others_u,
                     **common,  # type: ignore[arg-type]
                 )
             )
