@@ -7,6 +7,7 @@ stderr, so that a pipe gets only text.
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from contextlib import suppress
 from typing import Any
 
@@ -130,8 +131,10 @@ async def follow(client: RouterClient, task: str, narrator: Narrator) -> Json:
 
 
 async def machine_names(client: RouterClient) -> dict[str, str]:
-    """id -> name of every machine the router knows."""
-    return {worker["id"]: worker["name"] for worker in (await client.get("/workers"))["workers"]}
+    """id -> name of every machine the router knows; those who share a name are told apart."""
+    workers = (await client.get("/workers"))["workers"]
+    called = Counter(worker["name"] for worker in workers)
+    return {w["id"]: w["name"] if called[w["name"]] == 1 else f"{w['name']} ({w['id']})" for w in workers}
 
 
 def summary(end: Json) -> str:

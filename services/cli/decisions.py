@@ -28,13 +28,15 @@ MORE = "`--all` shows everything"
 
 def preview(body: Json, *, show_all: bool = False) -> RenderableType:
     domain, choice = body["domain"], body["choice"]
-    asked = f"a prompt about {domain['label']} ({_how_sure(domain)})."
-    if choice is None:
-        chosen = "nobody could answer this now."
-    else:
-        chosen = f"{choice['model']} on {_name(choice, {})}: {choice['reason']}."
-    sections = [Section([asked], "Asked:"), Section([chosen], "Chosen:", style="bold", least=2)]
-    sections += _compared(body, {}, show_all) + _known(body, {}, show_all) + _beside(body.get("versus"), {})
+    chosen = "nobody could answer this now." if choice is None else _chosen(body, {}, again=False)
+    beside = _beside(body.get("versus"), {})
+    sections = [
+        Section([f"a prompt about {domain['label']} ({_how_sure(domain)})."], "Asked:"),
+        Section([chosen], "Chosen:", style="bold", least=2),
+        *_compared(body, {}, show_all),
+        *beside,
+        *(_known(body, {}, show_all) if show_all or not beside else ()),
+    ]
     return _screen(sections, show_all)
 
 
@@ -43,18 +45,20 @@ def explanation(
 ) -> RenderableType:
     names = names or {}
     status, story = body["status"], body.get("story") or []
-    sections = [Section([f"{status['task']}, {status['state']}{_times(status)}"], "Task")]
-    sections += [Section(story[:1], "Asked:", least=2)] if story else []
     decision, again = _last_decision(body)
-    happened = [Section(story[1:], "Then:", least=6)] if story[1:] else []
-    if decision is None:
-        sections += [Section(["nothing yet."], "Chosen:"), *happened]
-    else:
-        sections += [Section([_chosen(decision, names, again)], "Chosen:", style="bold", least=2)]
-        sections += [*_compared(decision, names, show_all), *happened, *_known(decision, names, show_all)]
-    verified = [each["words"] for each in body.get("verification") or ()]
-    sections += [Section(verified, "Verified:", least=len(verified))] if verified else []
-    sections += _beside(body.get("versus"), names)
+    chosen = "nothing yet." if decision is None else _chosen(decision, names, again)
+    beside, verified = _beside(body.get("versus"), names), [each["words"] for each in body.get("verification") or ()]
+    is_whole = show_all or not beside  # a comparison needs the screen for itself
+    sections = [
+        Section([f"{status['task']}, {status['state']}{_times(status)}"], "Task"),
+        Section(story[:1], "Asked:", least=2),
+        Section([chosen], "Chosen:", style="bold", least=2),
+        *_compared(decision or {}, names, show_all),
+        Section(story[1:] if is_whole else [], "Then:", least=6),
+        Section(verified, "Verified:", least=6),
+        *beside,
+        *(_known(decision or {}, names, show_all) if is_whole else ()),
+    ]
     parts: list[RenderableType] = [_screen(sections, show_all)]
     if with_events:
         parts.append(timeline(body["events"], names))
@@ -158,7 +162,7 @@ def _beside(versus: Json | None, names: Names) -> list[Section]:
     rows = [
         (pair["model"], _name(pair, names), *(_before_after(pair, key) for key in shown)) for pair in versus["pairs"]
     ]
-    sections = [Section(versus["words"], f"Beside what is said {versus['label']}:", least=4)]
+    sections = [Section(versus["words"], f"Compared with {versus['label']}:", least=6)]
     if rows:
         table = Rows(("model", "machine", *(f"{fields[key]} s>" for key in shown)), rows[:CANDIDATES])
         sections.append(Section([], table=table, least=2))
@@ -231,7 +235,7 @@ def _times(status: Json) -> str:
     times = {**(status.get("times") or {}), "waited_s": status.get("waited_s")}
     told = [
         f"{words} {numbers.seconds(times[key])}"
-        for key, words in (("waited_s", "waited"), ("first_token_s", "first word after"), ("total_s", "whole after"))
+        for key, words in (("waited_s", "waited"), ("first_token_s", "first word"), ("total_s", "answer"))
         if times.get(key) is not None
     ]
     return f" ({', '.join(told)})" if told else ""

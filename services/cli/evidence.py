@@ -38,8 +38,8 @@ def evidence(row: Json) -> Rows:
         length = known(row["output_tokens"]["value"], lambda value: f"{value:.0f} tokens")
         lines.append(("answer's length", length, _source(row["output_tokens"])))
     if row.get("resident") is not True:
-        state = "not loaded" if row.get("resident") is False else "perhaps not loaded"
-        lines.append((f"load ({state})", _said(row["load"], numbers.seconds), _source(row["load"])))
+        label = "loads the model" if row.get("resident") is False else "load (perhaps)"
+        lines.append((label, _said(row["load"], numbers.seconds), _source(row["load"])))
     quality = known(row["quality"]["value"], lambda value: f"{100 * value:.0f} of 100")
     lines.append(("quality", quality, _source(row["quality"])))
     others = row.get("others_use")

@@ -65,24 +65,27 @@ def _fitted(sizes: list[int], least: list[int], height: int) -> list[int]:
     shown = list(sizes)
     if sum(shown) <= height:
         return shown
-    for at in reversed(range(len(shown))):
-        over = sum(shown) + 1 - height  # the line that says so needs its place too
-        if over > 0:
-            shown[at] = max(min(least[at], sizes[at]), shown[at] - over)
+    for keep in (least, [0] * len(sizes)):
+        for at in reversed(range(len(shown))):
+            over = sum(shown) + 1 - height  # the line that says so needs its place too
+            if over > 0:
+                shown[at] = max(min(keep[at], sizes[at]), shown[at] - over)
     return shown
 
 
 def _laid(section: Section, width: int) -> list[Text]:
     if section.table is not None:
         return _table(section.table, width)
+    if not section.lines:
+        return []
     if not section.title:
         return [Text(part, style=section.style) for line in section.lines for part in _wrapped(line, width)]
     indent = cell_len(section.title) + 1
-    if indent > width // 3:  # too long to stand beside: above
+    if indent > width // 8:  # too long to stand beside: above
         indent = 2
     parts = [part for line in section.lines for part in _wrapped(line, width - indent)]
     told = [Text(" " * indent + part, style=section.style) for part in parts]
-    if indent == 2 or not parts:
+    if indent == 2:
         return [*(Text(part, style="bold") for part in _wrapped(section.title, width)), *told]
     return [Text.assemble((section.title, "bold"), " ", (parts[0], section.style)), *told[1:]]
 

@@ -22,7 +22,7 @@ def compare(before: TaskRouted, after: TaskRouted, names: Names | None = None) -
     names = names or {}
     old, new = _by_pair(before), _by_pair(after)
     lines = [_choice_line(before, after, old, new, names)]
-    lines += _policy_lines(before, after)
+    lines += _policy_lines(before, after, names)
     sliders = (before.policy.weights.get("slider"), after.policy.weights.get("slider"))
     if sliders[0] != sliders[1]:
         lines.append(f"The slider went from {sliders[0]} to {sliders[1]} seconds a point of quality.")
@@ -58,13 +58,13 @@ def _rule(routed: TaskRouted) -> tuple[str, str | None]:
     return routed.policy.name, routed.policy.route
 
 
-def _policy_lines(before: TaskRouted, after: TaskRouted) -> list[str]:
+def _policy_lines(before: TaskRouted, after: TaskRouted, names: Names) -> list[str]:
     if _rule(before) == _rule(after):
         return []
     (was, _), (is_, _) = _rule(before), _rule(after)
     lines = [f"The policy went from {_policy(before)} to {_policy(after)}."] if was != is_ else []
     lines = lines or [f"The route went from {_policy(before)} to {_policy(after)}."]
-    told = [f"{_chosen(r.choice, {})} ({r.choice.reason})" for r in (before, after) if r.choice is not None]
+    told = [f"{_chosen(r.choice, names)} ({r.choice.reason})" for r in (before, after) if r.choice is not None]
     return lines + (
         [f"Their words: {'; '.join(told)}."] if any(c.votes for r in (before, after) for c in r.candidates) else []
     )

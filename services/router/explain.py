@@ -170,7 +170,7 @@ def _released(event: TaskReleased, names: Names) -> str:
     likely = f", most likely {names.get(worker, worker)}" if worker is not None and event.lane == "any" else ""
     changed = f" The model is {event.model}: {event.reason}." if event.reason else ""
     passed = f" {event.bypasses} later tasks went first." if event.bypasses else ""
-    held = ", ".join(
+    held = " and ".join(
         f"{_HOLDS.get(code, code)} ({seconds(s)})" for code, s in event.held_s.items() if s >= _TOLD_HOLD_S
     )
     why = f" It had waited because {held}." if held else ""

@@ -6,6 +6,7 @@ whoever made the view. ``None`` is unknown, and unknown is never good.
 
 from __future__ import annotations
 
+from collections import Counter
 from datetime import UTC, datetime
 
 import msgspec
@@ -58,6 +59,14 @@ class Fleet(msgspec.Struct, frozen=True, kw_only=True):
     def models(self) -> tuple[str, ...]:
         """The canonical names that anybody alive or silent holds, sorted."""
         return tuple(sorted({name for worker in self.workers.values() for name in worker.models}))
+
+    def names(self) -> dict[str, str]:
+        """What each worker is called, by id; those who share a name are told apart."""
+        called = Counter(worker.name for worker in self.workers.values())
+        return {
+            key: worker.name if called[worker.name] == 1 else f"{worker.name} ({key})"
+            for key, worker in self.workers.items()
+        }
 
     def holders(self, model: str) -> tuple[WorkerView, ...]:
         """The workers that hold ``model``, by id."""

@@ -84,18 +84,18 @@ class Lookback:
     async def _before(self, case: Case, what: str, unix: float) -> tuple[str, TaskRouted]:
         other = under(case, what, self._desk.routes)
         if other is not None:
-            return f"under {what}", self._routed(other, unix)
+            return what, self._routed(other, unix)
         at_us = moment_us(what, int(unix * 1e6))
         if at_us is not None:
             then = await as_of(self._bus, at_us=at_us)
             routed = self._routed(with_numbers(case, then.stats), unix)
-            return f"with the numbers known at {_clock(at_us)}, the log up to {routed.position}", routed
+            return f"the numbers known at {_clock(at_us)} (the log up to {routed.position})", routed
         known = self._desk.state.task(what) is not None
         events = await self.events_of(what) if known or TASK_ID.fullmatch(what) else ()
         told = next((event for event in events if isinstance(event, TaskRouted)), None)
         if told is None:
             raise UnknownPolicy(what, names(self._desk.routes))
-        return f"of task {what}", told
+        return f"task {what}", told
 
     def _routed(self, case: Case, unix: float) -> TaskRouted:
         return decided(case).routed(

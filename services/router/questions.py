@@ -89,7 +89,7 @@ class Questions:
         return await verify(self._bus, events) if events else None
 
     async def versus(self, asked: NewTask | str, what: str) -> Versus:
-        unix, names = self._clock.unix(), {view.id: view.name for view in self.fleet().workers.values()}
+        unix, names = self._clock.unix(), self.fleet().names()
         if isinstance(asked, str):
             return await self._lookback.explain(await self._lookback.events_of(asked), what, names, unix)
         seen = self.preview(asked)

@@ -164,7 +164,9 @@ def _ended(terminal: Terminal | None) -> dict[str, Any]:
             return {}
 
 
-def queue_of(state: RouterState, live: Live, plan: Plan, now_us: int, order_k: float = ORDER_K) -> tuple[TaskStatus, ...]:
+def queue_of(
+    state: RouterState, live: Live, plan: Plan, now_us: int, order_k: float = ORDER_K
+) -> tuple[TaskStatus, ...]:
     """The waiting tasks in order, with position, reason and predicted seconds to their start, then those released and running."""
     waiting = queue(state, live, order_k)
     shown = [

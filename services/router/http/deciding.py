@@ -29,7 +29,7 @@ def deciding_routes(router: RouterPort) -> APIRouter:
         task = preview_task(asked, request.headers, router.fleet())
         seen = router.preview(task)
         assert seen.decision is not None
-        shown = preview_of(seen, seen.decision, router.fleet(), decision_words(seen.decision, _names(router)))
+        shown = preview_of(seen, seen.decision, router.fleet(), decision_words(seen.decision, router.fleet().names()))
         if asked.versus is None:
             return Json(shown)
         beside = await router.versus(task, asked.versus)
@@ -42,7 +42,7 @@ def deciding_routes(router: RouterPort) -> APIRouter:
         if found is None:
             raise UnknownTask(task)
         status, decision, events = found
-        names = _names(router)
+        names = router.fleet().names()
         told: dict[str, Any] = {
             "status": status,
             "decision": decision,
@@ -57,7 +57,3 @@ def deciding_routes(router: RouterPort) -> APIRouter:
         return Json(told)
 
     return routes
-
-
-def _names(router: RouterPort) -> dict[str, str]:
-    return {worker.id: worker.name for worker in router.fleet().workers.values()}

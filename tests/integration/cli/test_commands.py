@@ -169,7 +169,7 @@ async def test_a_decision_is_verified_and_set_beside_another_on_request(shell: S
     assert "is the same to the last bit" in " ".join(shell.out.split())
     for command in (("explain", "t1"), ("preview", "hi")):
         assert await shell.type(*command, "--versus", "slider=2") == Exit.OK
-        assert "Beside what is said under slider=2:" in shell.out
+        assert "Compared with slider=2:" in shell.out
         assert "The choice is the same." in shell.out
         assert await shell.type(*command, "--versus", "nonsense") == Exit.USAGE
         assert "versus=nonsense: that is no policy, route, task or time" in shell.err

@@ -279,7 +279,7 @@ async def test_a_preview_and_an_explanation_are_set_beside_another_decision_on_r
     await http.post("/route", json={"prompt": "Hi"})
     for path, query in (("/route/preview", {"prompt": "Hi"}), ("/explain/t1", {})):
         beside = (await http.get(path, params={**query, "versus": "slider=2"})).json()["versus"]
-        assert (beside["label"], beside["words"]) == ("under slider=2", ["The choice is the same."])
+        assert (beside["label"], beside["words"]) == ("slider=2", ["The choice is the same."])
         [pair] = beside["pairs"]
         assert (pair["model"], pair["worker_name"]) == ("qwen3", "desktop")
         parts = {key: value for key, value in pair["before"].items() if key != "cost_s"}

@@ -99,7 +99,7 @@ def test_a_guess_is_called_one_and_the_unknown_is_said_to_count_as_the_worst() -
     told = {name: (value, source) for name, value, source in evidence(row).rows}
     assert told["answer's length"] == ("300 tokens", "a guess: nothing like it was measured")
     assert told["used by others"] == ("unknown", "unknown, counted as the worst")
-    assert told["load (perhaps not loaded)"] == (
+    assert told["load (perhaps)"] == (
         "2.40 s",
         "3 samples: other models on this machine, scaled by size; newest 2 h ago",
     )
@@ -146,9 +146,9 @@ def test_two_decisions_beside_each_other_show_the_parts_before_and_after() -> No
         "after": side | {"decode_s": 9.0, "cost_s": -60.9},
     }
     gone = {"model": "m", "worker": "w-2", "worker_name": "laptop", "before": side, "after": None}
-    beside = {"label": "under slider=2", "words": ["m on desk fell by 6.00 s."], "pairs": [pair, gone]}
+    beside = {"label": "slider=2", "words": ["m on desk fell by 6.00 s."], "pairs": [pair, gone]}
     told = text_of(decisions.preview(example("`GET /route/preview`") | {"versus": beside}, show_all=True))
-    assert "Beside what is said under slider=2: m on desk fell by 6.00 s." in told
+    assert "Compared with slider=2: m on desk fell by 6.00 s." in told
     assert "model machine answer s cost s m desk 3.00 → 9.00 -66.90 → -60.90 m laptop 3.00 -66.90 → out" in told
 
 
