@@ -67,6 +67,7 @@ async def _run(life: Lifecycle, args: argparse.Namespace) -> None:
         tuning=watch_tuning(args.config, settings, os.environ) if args.config is not None else None,
         wake=Waker(settings.wake).wake,
     )
+    service.tuned(tuning)
     try:
         await service.start()
         host = args.host or settings.router.host

@@ -7,7 +7,7 @@ ids and the seed come from there.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import msgspec
 
@@ -59,6 +59,7 @@ class Desk:
         self._plan: Plan | None = None
         self._starts: dict[str, float | None] = {}
         self._looked_at = -HOLDS_S
+        self.sliders: Mapping[str, float] = {}
         self.outlook = Outlook(self.stats, slider=slider, pairs=self._pairs, prefer=self._prefer)
         self._allowed: dict[RouteRequest, tuple[tuple[str, tuple[str, ...]], ...]] = {}
         self._allowed_at = (0, 0)

@@ -51,7 +51,7 @@ class Door:
         body = encode_wire(task.body)
         unix = self._clock.unix()
         intake.refuse_too_large(len(body), self._bus.nc.max_payload)
-        asked = intake.read(task, len(body), self._rules, self._desk.fleet(unix), self._desk.routes)
+        asked = intake.read(task, len(body), self._rules, self._desk.fleet(unix), self._desk.routes, self._desk.sliders)
         self._refuse_full(task.client)
         task_id = self._desk.new_id()
         decision = self._desk.decision(intake.request_from(task, asked), task_id, unix)

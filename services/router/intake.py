@@ -5,7 +5,7 @@ Answers "what exactly was asked, without its text?". Pure; the text goes to its 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
@@ -21,6 +21,8 @@ from services.router.policy.routes import AUTO, Routes
 from services.router.port import NewTask, TooLarge
 
 NO_ROUTES = Routes()
+NO_SLIDERS: Mapping[str, float] = {}
+
 HEADERS_MAX = 1024
 """A message's id and subject count towards the server's limit as well."""
 
@@ -44,8 +46,18 @@ def refuse_too_large(body_bytes: int, max_payload: int) -> None:
         )
 
 
-def read(new: NewTask, body_bytes: int, rules: Sequence[Rule], fleet: Fleet, routes: Routes = NO_ROUTES) -> Asked:
-    """Raises UnknownModel or UnknownRoute, with the nearest names, where nobody holds the model or no route is called so."""
+def read(
+    new: NewTask,
+    body_bytes: int,
+    rules: Sequence[Rule],
+    fleet: Fleet,
+    routes: Routes = NO_ROUTES,
+    sliders: Mapping[str, float] = NO_SLIDERS,
+) -> Asked:
+    """Raises UnknownModel or UnknownRoute, with the nearest names, where nobody holds the model or no route is called so.
+
+    ``sliders`` are by client, for a request whose own and whose route's is not set.
+    """
     text = text_of(new.body)
     domain = classify(text, rules) if new.domain is None else Domain(label=new.domain, method="client")
     whole = [content_text(message.get("content")) for message in new.body.messages] or [new.body.prompt or ""]
@@ -59,7 +71,8 @@ def read(new: NewTask, body_bytes: int, rules: Sequence[Rule], fleet: Fleet, rou
     )
     wants = _wants(new.wants, fleet, routes)
     route = routes.get(wants.route)
-    slider = route.slider if new.options.slider is None and route is not None else new.options.slider
+    given = (new.options.slider, route.slider if route is not None else None, sliders.get(new.client))
+    slider = next((value for value in given if value is not None), None)
     options = msgspec.structs.replace(new.options, slider=slider)
     return Asked(domain=domain, language=language_of(text), sizes=sizes, wants=wants, options=options)
 

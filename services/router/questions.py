@@ -71,7 +71,7 @@ class Questions:
 
     def preview(self, task: NewTask) -> Submitted:
         unix = self._clock.unix()
-        asked = intake.read(task, 0, self._rules, self.desk.fleet(unix), self.desk.routes)
+        asked = intake.read(task, 0, self._rules, self.desk.fleet(unix), self.desk.routes, self.desk.sliders)
         decision = self.desk.decision(intake.request_from(task, asked), "preview", unix)
         routed = self.desk.routed(decision, "preview", None, unix)
         return Submitted(task="preview", domain=asked.domain, language=asked.language, decision=routed)
@@ -94,7 +94,7 @@ class Questions:
             return await self._lookback.explain(await self._lookback.events_of(asked), what, names, unix)
         seen = self.preview(asked)
         assert seen.decision is not None
-        read = intake.read(asked, 0, self._rules, self.desk.fleet(unix), self.desk.routes)
+        read = intake.read(asked, 0, self._rules, self.desk.fleet(unix), self.desk.routes, self.desk.sliders)
         case = self._lookback.case_now(intake.request_from(asked, read), "preview", unix)
         return await self._lookback.preview(case, seen.decision, what, names, unix)
 

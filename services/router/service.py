@@ -117,7 +117,7 @@ class RouterService(Questions):
         if self._routes is not None:
             self._loops.append(asyncio.create_task(self._routes.run(self._rerouted)))
         if self._tuning is not None:
-            self._loops.append(asyncio.create_task(self._tuning.run(self._tuned)))
+            self._loops.append(asyncio.create_task(self._tuning.run(self.tuned)))
 
     async def close(self) -> None:
         loops, self._loops = self._loops, []  # without loops nothing is decided any more
@@ -196,9 +196,10 @@ class RouterService(Questions):
         self.desk.refresh()
         self._step()
 
-    def _tuned(self, tuning: Tuning) -> None:
+    def tuned(self, tuning: Tuning) -> None:
         """What runs goes on; what waits goes by the new numbers."""
         self.desk.limits, self.desk.slider, self.desk.absence = tuning.limits, tuning.slider, tuning.absence
+        self.desk.sliders, self.desk.outlook.order_k = tuning.sliders, tuning.order_k
         self._door.places = tuning.places
         self.desk.refresh()
         self._step()

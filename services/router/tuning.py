@@ -24,14 +24,20 @@ from services.runtime.watch import Watched
 log = logger("router")
 
 
+LIVE = (("router", "slider"), ("router", "sliders"), ("router", "order_k"))
+"""Beside all of ``[limits]``."""
+
+
 @dataclass(frozen=True)
 class Tuning:
-    """``slider``: seconds for one more point of quality."""
+    """``slider``: seconds for one more point of quality, ``sliders`` by client; ``order_k``: ROUTING.md's k."""
 
     limits: Limits
     places: Places
     absence: Absence
     slider: float
+    sliders: Mapping[str, float]
+    order_k: float
 
 
 def tuning_of(settings: Settings) -> Tuning:
@@ -41,6 +47,8 @@ def tuning_of(settings: Settings) -> Tuning:
         places=Places(total=limits.queue_total, client=limits.queue_client),
         absence=Absence(limits.no_worker_wait_s, limits.no_worker_wait_wake_s, frozenset(settings.wake)),
         slider=settings.router.slider,
+        sliders=dict(settings.router.sliders),
+        order_k=settings.router.order_k,
     )
 
 
@@ -69,7 +77,7 @@ def needing_restart(before: Settings, now: Settings) -> list[str]:
             found.append(section)
             continue
         keys = (key for key, value in msgspec.structs.asdict(was).items() if value != getattr(became, key))
-        found += [f"{section}.{key}" for key in keys if (section, key) != ("router", "slider")]
+        found += [f"{section}.{key}" for key in keys if (section, key) not in LIVE]
     return found
 
 

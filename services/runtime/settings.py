@@ -23,6 +23,7 @@ from schemas.subjects import ANY_LANE
 Seconds = Annotated[float, msgspec.Meta(ge=0)]
 Count = Annotated[int, msgspec.Meta(ge=0)]
 AtLeastOne = Annotated[int, msgspec.Meta(ge=1)]
+OrderK = Annotated[float, msgspec.Meta(ge=0, le=3.3)]
 Port = Annotated[int, msgspec.Meta(ge=-1, le=65_535)]
 Mac = Annotated[str, msgspec.Meta(pattern="^([0-9A-Fa-f]{2}[:-]?){5}[0-9A-Fa-f]{2}$")]
 
@@ -45,13 +46,17 @@ class Nats(Section, frozen=True, kw_only=True):
 
 
 class Router(Section, frozen=True, kw_only=True):
-    """``slider``: the seconds one would wait for one more point of quality. ``grace_s``: how long a task outlives its last
-    reader. ``id``: who this router is in the log; by default made once and kept in the data directory. ``routes``: the file of
-    virtual models; by default routes.toml beside the settings file, without one in the data directory."""
+    """``slider``: the seconds one would wait for one more point of quality, ``sliders`` the same by client; a request's own and
+    its route's go before. ``order_k``: the seconds of queueing that one second of expected service counts as. ``grace_s``: how
+    long a task outlives its last reader. ``id``: who this router is in the log; by default made once and kept in the data
+    directory. ``routes``: the file of virtual models; by default routes.toml beside the settings file, without one in the data
+    directory."""
 
     host: str = "127.0.0.1"
     port: Port = 8420
     slider: float = 1.0
+    sliders: dict[str, float] = {}
+    order_k: OrderK = 1.0
     grace_s: Seconds = 10.0
     id: str | None = None
     routes: Path | None = None

@@ -92,3 +92,14 @@ def test_the_routes_slider_is_the_tasks_where_it_has_none() -> None:
     assert routed(model="chat").options.slider == 0.5
     assert routed(model="chat", slider=2.0).options.slider == 2.0
     assert routed(model="qwen3:8b").options.slider is None
+
+
+def test_a_clients_slider_is_for_what_neither_the_request_nor_its_route_says() -> None:
+    def slider(**wants: Any) -> float | None:
+        own = wants.pop("slider", None)
+        new = NewTask(client="me", body=Body(prompt="hi"), wants=Wants(**wants), options=Options(slider=own))
+        return read(new, 2, RULES, FLEET, ROUTES, {"me": 1.5, "you": 3.0}).options.slider
+
+    assert slider(model="qwen3:8b") == 1.5
+    assert slider(model="chat") == 0.5
+    assert slider(model="chat", slider=2.0) == 2.0
