@@ -15,7 +15,7 @@ from schemas.work import Answer, TokenChunk, encode_wire
 from services.router.desk import Desk
 from services.router.dispatch.permits import Limits
 from services.router.follow import Channels
-from services.router.port import EndUpdate, TaskStatus, TokenUpdate, Update
+from services.router.port import EndUpdate, StatusUpdate, TaskStatus, TokenUpdate, Update
 from services.router.readers import Readers
 from services.runtime.bus import Bus
 from support.builders import TASK, build
@@ -125,3 +125,19 @@ async def test_a_channel_of_a_task_that_nobody_knows_is_forgotten(desks: Desks) 
         pass
     desks.beat(61.0)
     assert desks.channels.get("nobody's") is None
+
+
+async def test_places_are_told_at_most_once_a_second_and_stay_in_what_is_told_between(desks: Desks) -> None:
+    def place(position: int) -> TaskStatus:
+        return TaskStatus(task=TASK, state="waiting", position=position, reason="busy: all are", eta_s=4.0 * position)
+
+    desks.tell(SUBMITTED)
+    async with desks.readers.follow(TASK) as updates:
+        await anext(updates)
+        desks.beat(1.0, place(3))
+        desks.beat(1.5, place(2))
+        desks.tell(build(events.TaskRouted))
+        desks.beat(2.0, place(1))
+        told = [await anext(updates) for _ in range(3)]
+    seen = [(update.status.position, update.status.eta_s) for update in told if isinstance(update, StatusUpdate)]
+    assert seen == [(3, 12.0), (3, 12.0), (1, 4.0)]
