@@ -166,4 +166,4 @@ async def test_a_decision_is_set_beside_a_policy_a_slider_a_task_and_a_time(past
 
 def _pair(past: Past, routed: TaskRouted) -> str:
     assert routed.choice is not None and routed.choice.worker is not None
-    return f"{routed.choice.model} on {past.router.fleet().workers[routed.choice.worker].name}"
+    return f"{routed.choice.model} on {past.router.fleet().names()[routed.choice.worker]}"
