@@ -35,9 +35,9 @@ from services.router.desk import Desk
 from services.router.dispatch.actions import Action, DeleteItem, DropConsumer, EnsureConsumer, Publish, PutItem, Tell
 from services.router.dispatch.heard import PULSE_S
 from services.router.dispatch.permits import UNLIMITED, Limits
-from services.router.policy.request import request_of
 from services.worker.priority import Holder
 from simulation.fleet.arrivals import Arrivals
+from simulation.fleet.early import model_on_arrival
 from simulation.fleet.history import judged, measured
 from simulation.fleet.outcome import Done, Outcome
 from simulation.fleet.physics import MODELS, Instance, Job
@@ -179,9 +179,8 @@ class Product:
             payload=PayloadRef(subject=f"task.in.{job.client}.{job.id}", bytes=1),
         )  # fmt: skip
         if job.model is None and self.on_arrival:
-            choice = self.desk.decision(request_of(event), job.id, at).choice
-            assert choice is not None  # every machine holds a model
-            event = msgspec.structs.replace(event, wants=Wants(model=choice.model))
+            model = model_on_arrival(self.desk, event, at)
+            event = msgspec.structs.replace(event, wants=Wants(model=model))
         self.publish(event, submit_id(job.id))
 
     # the server and the way to the desk

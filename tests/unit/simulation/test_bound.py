@@ -18,7 +18,7 @@ def test_nothing_beats_the_bound(fleet: str, seed: int) -> None:
     instance = instances.burst(fleet, seed)
     bound = burst_bound_s(instance)
     runs = [World(instance, rule()).run() for rule in (LeastInFlight, Pull, PullFastFirst)]
-    runs += [World(instance, Clairvoyant(name, key, warm=warm)).run() for name, (key, warm) in ORDERS.items()]
+    runs += [World(instance, Clairvoyant(order, free=free)).run() for order in ORDERS for free in (False, True)]
     runs.append(Product(instance, pulse_s=1.0).run())
     assert {run.policy: run.makespan_s for run in runs if run.makespan_s < bound} == {}
 
@@ -37,5 +37,5 @@ def test_the_bound_is_no_formality() -> None:
 
 def test_the_oracle_is_the_best_of_its_orders() -> None:
     instance = instances.steady("F3", 2, load=0.75, tasks=80)
-    each = [World(instance, Clairvoyant(name, key, warm=warm)).run().mean_s for name, (key, warm) in ORDERS.items()]
+    each = [World(instance, Clairvoyant(order)).run().mean_s for order in ORDERS]
     assert oracle(instance, lambda o: o.mean_s).mean_s == min(each)
