@@ -42,7 +42,7 @@ class Exported(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 def origin(seq: int, at_us: int, headers: Mapping[str, str] | None) -> tuple[int, int]:
     """(sequence, time) that a stored message had first; its present ones unless it was imported."""
-    if not headers or TIME_HEADER not in headers:
+    if headers is None or TIME_HEADER not in headers:
         return seq, at_us
     try:
         return int(headers.get(SEQUENCE_HEADER, seq)), int(headers[TIME_HEADER])

@@ -7,6 +7,7 @@ and the rest follows from the stored answer, so that a reader never sees a wrong
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
 
@@ -25,7 +26,6 @@ class Channel:
     broken: bool = False
     status: TaskStatus | None = None
     end: EndUpdate | None = None
-    ended_at: float | None = None
     readers: set[asyncio.Queue[Update]] = field(default_factory=set)
     had_reader: bool = False
     last_reader_left: float | None = None
@@ -40,9 +40,16 @@ class Channels:
 
     def __init__(self) -> None:
         self._channels: dict[str, Channel] = {}
+        self._open: dict[str, Channel] = {}
+        """Those without an end: the few that a pulse looks through."""
+        self._ended: deque[tuple[float, str]] = deque()
+        """The others, oldest first, each with when it may be looked at."""
 
     def open(self, task: str) -> Channel:
-        return self._channels.setdefault(task, Channel())
+        channel = self._channels.get(task)
+        if channel is None:
+            channel = self._channels[task] = self._open[task] = Channel()
+        return channel
 
     def get(self, task: str) -> Channel | None:
         return self._channels.get(task)
@@ -85,39 +92,41 @@ class Channels:
             return
         if answer is not None:
             self._complete(channel, answer)
-        channel.end, channel.ended_at = EndUpdate(status=status, answer=answer), now
+        channel.end = EndUpdate(status=status, answer=answer)
+        del self._open[status.task]
+        self._ended.append((now, status.task))
         _tell(channel, channel.end)
 
     def forget(self, now: float, after_s: float, is_open: Callable[[str], bool]) -> None:
         """Drop what has no reader and ended long ago, or was left long ago and is no open task (any more, or here)."""
-        for task, channel in list(self._channels.items()):
-            since = channel.ended_at if channel.end is not None else channel.last_reader_left
-            over = since is not None and not channel.readers and now - since > after_s
-            if over and (channel.end is not None or not is_open(task)):
+        for task, channel in list(self._open.items()):
+            left = channel.last_reader_left
+            if left is not None and not channel.readers and now - left > after_s and not is_open(task):
+                del self._channels[task], self._open[task]
+        while self._ended and now - self._ended[0][0] > after_s:
+            _, task = self._ended.popleft()
+            if self._channels[task].readers:
+                self._ended.append((now, task))
+            else:
                 del self._channels[task]
 
     def close(self, task: str) -> None:
         """Nobody has read it, and nothing is to be kept for anybody."""
-        self._channels.pop(task, None)
+        if task in self._open:
+            del self._channels[task], self._open[task]
 
     def abandoned(self, now: float, grace_s: float) -> list[str]:
         """Tasks that had readers, have none since the grace time, and have not ended."""
         return [
             task
-            for task, c in self._channels.items()
-            if c.had_reader
-            and not c.readers
-            and c.end is None
-            and c.last_reader_left is not None
-            and now - c.last_reader_left >= grace_s
+            for task, c in self._open.items()
+            if c.had_reader and not c.readers and c.last_reader_left is not None and now - c.last_reader_left >= grace_s
         ]
 
     def waiting(self) -> list[str]:
         """Tasks with readers that have not started: their position and reason are worth telling."""
         return [
-            task
-            for task, c in self._channels.items()
-            if c.readers and c.end is None and (c.status is None or c.status.state != "running")
+            task for task, c in self._open.items() if c.readers and (c.status is None or c.status.state != "running")
         ]
 
     async def read(self, channel: Channel, queue: asyncio.Queue[Update]) -> AsyncIterator[Update]:

@@ -96,6 +96,10 @@ class RawHeaders(Mapping[str, str]):
         start += len(name.encode()) + 3
         return self._raw[start : self._raw.index(b"\r\n", start)].decode(errors="replace").strip()
 
+    def __contains__(self, name: object) -> bool:
+        """Without Mapping's exception: every fact of the log is asked whether it was imported."""
+        return isinstance(name, str) and b"\r\n%s:" % name.encode() in self._raw
+
     def __iter__(self) -> Iterator[str]:
         lines = self._raw.split(b"\r\n")[1:]
         return (line.partition(b":")[0].decode(errors="replace") for line in lines if b":" in line)
