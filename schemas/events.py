@@ -339,7 +339,8 @@ class TaskReleased(Event, frozen=True, kw_only=True, tag="task.released"):
 
     A release is a decision too: ``position``, ``inputs`` and ``cost_s`` are what it knew then. ``candidates`` are the pairs as
     they stood at the release, recorded only where it differs from the routed choice. ``behind`` counts the tasks that waited
-    behind it then, in the same or a more urgent class. ``folded`` and ``exact`` are as in ``TaskRouted``.
+    behind it then, in the same or a more urgent class. ``folded`` and ``exact`` are as in ``TaskRouted``;
+    ``slider`` is what was in force for it, ``others_s`` the part of ``cost_s`` that counts the tasks behind.
     """
 
     task: str
@@ -366,6 +367,8 @@ class TaskReleased(Event, frozen=True, kw_only=True, tag="task.released"):
     overtaken_s: float = 0.0
     folded: int | None = None
     exact: bool = False
+    slider: float | None = None
+    others_s: float | None = None
 
 
 class TaskStarted(Event, frozen=True, kw_only=True, tag="task.started"):

@@ -214,5 +214,6 @@ class Desk:
         """Add what the release rests on."""
         released = with_candidates(released, release, task, self.state, self.stats, int(self.unix * 1e6))
         return msgspec.structs.replace(
-            released, position=self.stats.position, folded=self.state.position, exact=self.cells.exact
-        )
+            released, position=self.stats.position, folded=self.state.position, exact=self.cells.exact,
+            slider=self.outlook.slider_of(task), others_s=release.offer.others_s,
+        )  # fmt: skip

@@ -15,6 +15,7 @@ from schemas.prediction import TYPICAL_PROMPT_TOKENS
 from schemas.statistics import Effective, Statistics, effective
 from services.router.dispatch.completion import Machine, Speed, machine_of, parts_of, service_s, worker_input
 from services.router.dispatch.outlook import speed_of
+from services.router.dispatch.planner import RECORDED_MOST
 from services.router.fleet import Fleet
 from services.router.policy.filters import may_serve
 from services.router.policy.request import RouteRequest, request_of
@@ -36,7 +37,11 @@ def released_again(
         return again
     mine = then.price(*pair)
     return msgspec.structs.replace(
-        again, predicted=mine.predicted, cost_s=mine.cost_s, uncertainty=then.known(*pair).uncertainty
+        again,
+        predicted=mine.predicted,
+        others_s=mine.others_s if released.others_s is not None else None,
+        cost_s=mine.cost_s,
+        uncertainty=then.known(*pair).uncertainty,
     )
 
 
@@ -59,14 +64,16 @@ class _Then:
     ) -> None:
         self._released, self._workers, self._stats = released, workers, stats
         self._domain, self._sizes, self._options = submitted.domain.label, submitted.sizes, submitted.options
-        self._slider = routed.policy.weights["slider"]
+        self._slider = routed.policy.weights["slider"] if released.slider is None else released.slider
         self._now_us = int(released.at * 1e6)
         self.inputs = {given.worker: given for given in released.inputs}
         self.machines: dict[str, Machine] = {worker: machine_of(given) for worker, given in self.inputs.items()}
         self._fleet = fleet_then(workers, self.inputs)
         self._request = request_of(submitted)
-        self._others = {candidate.model: candidate.others_s or 0.0 for candidate in released.candidates}
-        self._pairs = dict(_pairs(self._request, self._fleet)) if routed.policy.route is None else None
+        self._others = {released.model: released.others_s or 0.0}
+        self._others |= {candidate.model: candidate.others_s or 0.0 for candidate in released.candidates}
+        is_known = routed.policy.route is None and len(self.inputs) < RECORDED_MOST
+        self._pairs = dict(_pairs(self._request, self._fleet)) if is_known else None
 
     def price(self, model: str, worker: str) -> _Price:
         speed = self._speed(model, worker)
@@ -125,8 +132,8 @@ class _Then:
         return next((info.bytes for info in models if info.name == model), None)
 
     def _others_s(self, model: str) -> float:
-        """N · W(m), over the machines that were there. Of a route's task the recorded number is taken, where there is one:
-        which models its file allowed is not in the log."""
+        """N · W(m), over the machines that were there. The recorded number is taken where they are not all recorded, and for a
+        task of a route: which models its file allowed is not in the log."""
         behind = self._released.behind or 0
         if self._pairs is None:
             return self._others.get(model, 0.0)
