@@ -41,7 +41,7 @@ def run(cases: list[str], fleets: list[str], seeds: int, jobs: int) -> Results:
         (case, fleet, seed) for case in cases for fleet in fleets for seed in range(min(seeds, FEWER.get(case, seeds)))
     ]
     found: dict[tuple[str, str, int], Numbers] = {}
-    with ProcessPoolExecutor(jobs) as pool:
+    with ProcessPoolExecutor(jobs, initializer=_quiet) as pool:
         running = {pool.submit(CASES[case], fleet, seed): (case, fleet, seed) for case, fleet, seed in work}
         for done in as_completed(running):
             found[running[done]] = done.result()
@@ -49,6 +49,11 @@ def run(cases: list[str], fleets: list[str], seeds: int, jobs: int) -> Results:
     for case, fleet, seed in work:
         results.setdefault((case, fleet), []).append(found[case, fleet, seed])
     return results
+
+
+def _quiet() -> None:
+    """The solver prints lines of its own about rounding, past Python, that help nobody."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
 
 
 def _one(cases: list[str], fleets: list[str], seed: int) -> int:
