@@ -100,8 +100,8 @@ def bursty(fleet: str, seed: int) -> Numbers:
     return latencies(instances.bursty(fleet, seed, load=0.4, tasks=TASKS))
 
 
-def sleep(fleet: str, seed: int) -> Numbers:
-    return latencies(instances.sleep(fleet, seed, load=0.4, tasks=TASKS), (LeastInFlight, Pull))
+def sleeping(fleet: str, seed: int) -> Numbers:
+    return latencies(instances.sleeping(fleet, seed, load=0.4, tasks=TASKS), (LeastInFlight, Pull))
 
 
 def drift(fleet: str, seed: int) -> Numbers:
@@ -180,7 +180,7 @@ def _start(done: object) -> float:
 
 
 CASES: dict[str, Callable[[str, int], Numbers]] = {
-    "burst": burst, "chat_burst": chat_burst, "light": light, "heavy": heavy, "bursty": bursty, "sleep": sleep,
+    "burst": burst, "chat_burst": chat_burst, "light": light, "heavy": heavy, "bursty": bursty, "sleep": sleeping,
     "drift": drift, "joining": joining, "open_light": open_light, "open_heavy": open_heavy, "open_bursty": open_bursty,
     "open_burst": open_burst, "promises": promises,
 }  # fmt: skip

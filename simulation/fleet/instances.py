@@ -58,7 +58,7 @@ def burst(fleet: str, seed: int, *, tasks: int = 20, chat_only: bool = False, op
     return _instance(seed, rng, machines, [0.001 * n for n in range(tasks)], open_models, domains=domains)
 
 
-def sleep(fleet: str, seed: int, *, load: float = 0.4, tasks: int = 400) -> Instance:
+def sleeping(fleet: str, seed: int, *, load: float = 0.4, tasks: int = 400) -> Instance:
     """The fast machine vanishes for half an hour, most likely in the middle of a run."""
     made = steady(fleet, seed, load=load, tasks=tasks)
     gone = made.jobs[len(made.jobs) // 3].at + 2.0

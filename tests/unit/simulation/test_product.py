@@ -59,7 +59,7 @@ def test_every_task_is_released_started_and_completed_once() -> None:
 def test_a_machine_that_vanishes_loses_what_it_ran_and_nothing_else() -> None:
     lost = 0
     for seed in range(4):
-        run = Product(instances.sleep("F2", seed, tasks=60), pulse_s=1.0).run()
+        run = Product(instances.sleeping("F2", seed, tasks=60), pulse_s=1.0).run()
         assert run.complete
         failures = [e.failure for e in run.log if isinstance(e, AttemptFailed)]
         assert set(failures) <= {"lost", "not_started"}

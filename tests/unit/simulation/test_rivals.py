@@ -48,7 +48,7 @@ def test_round_robin_gives_everybody_the_same() -> None:
 
 
 def test_what_ran_on_a_machine_that_vanished_runs_again_elsewhere() -> None:
-    made = instances.sleep("F2", 1, tasks=60)
+    made = instances.sleeping("F2", 1, tasks=60)
     run = World(made, Pull()).run()
     gone, back = made.away["desk"]
     assert run.complete
