@@ -71,38 +71,54 @@ class Executor:
 
     async def _run(self, action: Action) -> None:
         try:
-            match action:
-                case Publish():
-                    await self._publish(action)
-                case PutItem():
-                    await self._put(action)
-                case DeleteItem():
-                    await self._bus.delete_message("TASKS", action.seq)
-                    self._live.items.pop(action.attempt, None)
-                    self._live.not_stored(action.key)
-                case Tell():
-                    await self._bus.send(control_subject(action.worker), encode_wire(action.control))
-                case EnsureConsumer():
-                    await self._ensure(action)
-                case DropConsumer():
-                    await self._drop(action)
-                case Wake():
-                    await self._wake(action.name)
-                    self._live.not_stored(action.key)
+            await self._do(action)
+            is_news = self._is_news(action)
         except BusError as error:
             log.warning(
                 "action failed, will be decided again", action="action_failed", what=action.key, error=str(error)
             )
-            await self._again(action)
+            is_news = await self._again(action)
         except Exception:
             log.exception("action failed in our own code", action="action_broken", what=action.key)
-            await self._again(action)
-        if not isinstance(action, Tell):
+            is_news = await self._again(action)
+        if is_news:
             self._done()
 
-    async def _again(self, action: Action) -> None:
+    async def _do(self, action: Action) -> None:
+        match action:
+            case Publish():
+                await self._publish(action)
+            case PutItem():
+                await self._put(action)
+            case DeleteItem():
+                await self._bus.delete_message("TASKS", action.seq)
+                self._live.items.pop(action.attempt, None)
+                self._live.not_stored(action.key)
+            case Tell():
+                await self._bus.send(control_subject(action.worker), encode_wire(action.control))
+            case EnsureConsumer():
+                await self._ensure(action)
+            case DropConsumer():
+                await self._drop(action)
+            case Wake():
+                await self._wake(action.name)
+                self._live.not_stored(action.key)
+
+    def _is_news(self, action: Action) -> bool:
+        """Whether the engine may now want what it did not want before. A fact that waits to be heard back is looked at then, and
+        an item that lies there waits for its start, unless somebody has stopped wanting it meanwhile."""
+        match action:
+            case Publish():
+                return action.key not in self._live.pending
+            case PutItem():
+                return bool(self._live.cancels or self._live.revoked)
+            case _:
+                return not isinstance(action, Tell)
+
+    async def _again(self, action: Action) -> bool:
         await asyncio.sleep(AGAIN_S)
         self._live.not_stored(action.key)
+        return True
 
     async def _publish(self, action: Publish) -> None:
         ack = await self._bus.publish_event(action.event, action.msg_id, deadline_s=TRY_S)

@@ -164,8 +164,7 @@ class RouterService(Questions):
         self._readers.told(event)
 
     def _soon(self) -> None:
-        """Look again, once for all that was done within a millisecond: what was published only now counts when it is heard
-        back, which looks by itself and must not wait behind this."""
+        """Look again, once for all that was done within a millisecond."""
         if self._later is None:
             self._later = asyncio.get_running_loop().call_later(SOON_S, self._looked_soon)
 
