@@ -34,10 +34,23 @@ def preview(body: Json, *, show_all: bool = False) -> RenderableType:
         Section([f"a prompt about {domain['label']} ({_how_sure(domain)})."], "Asked:"),
         Section([chosen], "Chosen:", style="bold", least=2),
         *_compared(body, {}, show_all),
+        Section(_prospect(body.get("prospect")), "Now:", least=2),
         *beside,
         *(_known(body, {}, show_all) if show_all or not beside else ()),
     ]
     return _screen(sections, show_all)
+
+
+def _prospect(found: Json | None) -> list[str]:
+    """What would happen to it at this moment."""
+    if found is None:
+        return []
+    if found["reason"] is None:
+        return [f"it would start at once, with {found['model']} on {_name(found, {})}."]
+    when = known(found["starts_s"], lambda value: f"about {numbers.seconds(value)}")
+    place = f"place {found['place']} of {found['waiting']}"
+    why = found["reason"].partition(":")[2].strip() or found["reason"]
+    return [f"it would wait ({when}; {place}): {why}."]
 
 
 def explanation(

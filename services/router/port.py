@@ -31,6 +31,7 @@ from schemas.work import Answer, Body
 from services.router.fleet import Fleet
 from services.router.measures import Measures
 from services.router.policy.routes import Routes
+from services.router.prospect import Prospect
 from services.router.verification import Verification
 from services.router.versus import Versus
 
@@ -79,12 +80,13 @@ class NewTask(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Submitted(msgspec.Struct, frozen=True, kw_only=True):
-    """What the router stored (its PubAck is in). ``decision`` is provisional until the task starts."""
+    """What the router stored (its PubAck is in). ``decision`` is provisional until the task starts; ``prospect`` is a preview's."""
 
     task: str
     domain: Domain
     language: str | None
     decision: TaskRouted | None = None
+    prospect: Prospect | None = None
 
 
 RiseCode = Literal["joined_ahead", "died", "paused", "slower_than_predicted"]

@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Sequence
 from typing import Any
 
-from schemas.events import TaskCompleted, TaskRouted
+from schemas.events import TaskCompleted, TaskRouted, TaskSubmitted
 from schemas.statistics import Statistics
 from schemas.work import Answer
 from services.router import intake, past
@@ -23,6 +23,7 @@ from services.router.lookback import Lookback
 from services.router.measures import Measures, measures
 from services.router.policy.routes import Routes
 from services.router.port import NewTask, Readiness, RoutesInForce, Submitted, TaskStatus
+from services.router.prospect import Prospect, prospect
 from services.router.readers import Readers
 from services.router.rises import Rises
 from services.router.routes_file import in_force
@@ -74,7 +75,21 @@ class Questions:
         asked = intake.read(task, 0, self._rules, self.desk.fleet(unix), self.desk.routes, self.desk.sliders)
         decision = self.desk.decision(intake.request_from(task, asked), "preview", unix)
         routed = self.desk.routed(decision, "preview", None, unix)
-        return Submitted(task="preview", domain=asked.domain, language=asked.language, decision=routed)
+        submitted = intake.submitted(task, asked, "preview", id="preview", at=unix, by=self.desk.router)
+        return Submitted(
+            task="preview",
+            domain=asked.domain,
+            language=asked.language,
+            decision=routed,
+            prospect=self._prospect(submitted, routed),
+        )
+
+    def _prospect(self, submitted: TaskSubmitted, routed: TaskRouted) -> Prospect | None:
+        """None where nobody could answer it."""
+        desk = self.desk
+        if routed.choice is None:
+            return None
+        return prospect(submitted, routed, desk.state, desk.live, desk.now, desk.limits, desk.outlook)
 
     async def explain(self, task: str) -> tuple[TaskStatus, TaskRouted | None, tuple[Any, ...]] | None:
         found = self.desk.state.task(task)

@@ -10,6 +10,7 @@ from schemas.events import Candidate, Choice, Domain, Policy, Removal, TaskRoute
 from schemas.subjects import group_durable, lane_durable
 from services.router.fleet import Fleet, WorkerView
 from services.router.port import Submitted
+from services.router.prospect import Prospect
 
 
 class Queue(msgspec.Struct, frozen=True, kw_only=True):
@@ -36,6 +37,18 @@ class RemovalRow(msgspec.Struct, frozen=True, kw_only=True):
     reason: str
 
 
+class ProspectRow(msgspec.Struct, frozen=True, kw_only=True):
+    """What would happen now: at once (``starts_s`` 0, and where), or after ``starts_s`` seconds, and why not at once."""
+
+    starts_s: float | None
+    place: int
+    waiting: int
+    reason: str | None
+    model: str | None
+    worker: str | None
+    worker_name: str | None
+
+
 class Preview(msgspec.Struct, frozen=True, kw_only=True):
     domain: Domain
     language: str | None
@@ -45,6 +58,7 @@ class Preview(msgspec.Struct, frozen=True, kw_only=True):
     candidates: tuple[dict[str, Any], ...]
     removed: tuple[RemovalRow, ...]
     words: tuple[str, ...]
+    prospect: ProspectRow | None = None
 
 
 class Decided(msgspec.Struct, frozen=True, kw_only=True):
@@ -69,7 +83,14 @@ def preview_of(seen: Submitted, decision: TaskRouted, fleet: Fleet, words: list[
         candidates=tuple(_candidate_row(candidate, fleet) for candidate in decision.candidates),
         removed=tuple(_removal_row(removal, fleet) for removal in decision.removed),
         words=tuple(words),
+        prospect=_prospect_row(seen.prospect, fleet),
     )
+
+
+def _prospect_row(found: Prospect | None, fleet: Fleet) -> ProspectRow | None:
+    if found is None:
+        return None
+    return ProspectRow(**msgspec.structs.asdict(found), worker_name=_name(fleet, found.worker))
 
 
 def decided(decision: TaskRouted, fleet: Fleet) -> Decided:

@@ -169,3 +169,19 @@ def test_events_are_a_timeline_on_request() -> None:
     words = text_of(decisions.explanation(body, with_events=True))
     assert "attempt.failed" in words
     assert "attempt 1, failure stall" in words
+
+
+def test_a_preview_says_whether_it_would_start_at_once_or_why_and_how_long_not() -> None:
+    body = example("`GET /route/preview`")
+    assert "Now: it would start at once, with qwen3 on desktop." in text_of(decisions.preview(body))
+    held = {
+        "starts_s": 4.2,
+        "place": 3,
+        "waiting": 3,
+        "reason": "waiting_for_faster: desktop is free in 4 s",
+        "worker": None,
+    }
+    told = text_of(decisions.preview(body | {"prospect": held}))
+    assert "Now: it would wait (about 4.20 s; place 3 of 3): desktop is free in 4 s." in told
+    told = text_of(decisions.preview(body | {"prospect": held | {"starts_s": None, "reason": "no_worker: nobody"}}))
+    assert "Now: it would wait (unknown; place 3 of 3): nobody." in told
