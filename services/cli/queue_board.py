@@ -32,6 +32,10 @@ class QueueBoard:
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         body = self._body
         yield Text(f"{body['waiting']} waiting, {body['released']} released, {body['running']} running")
+        since = body.get("since_start") or {}
+        if since.get("deviations"):
+            told = f"{since['deviations']} of {since['releases']} attempts began on another machine than planned"
+            yield Text(f"{told} since the router started", style="dim")
         if body["tasks"]:
             yield self._table() if options.max_width >= TABLE_COLUMNS else self._lines()
 

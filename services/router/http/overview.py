@@ -59,7 +59,9 @@ def overview_routes(router: RouterPort) -> APIRouter:
         tasks = router.queue()
         states = Counter(task.state for task in tasks)
         counts = {state: states[state] for state in ("waiting", "released", "running")}
-        return Json({**counts, "tasks": tasks})
+        tally = router.measures().tally
+        served = {"releases": tally.releases.total(), "deviations": tally.deviations.total()}
+        return Json({**counts, "since_start": served, "tasks": tasks})
 
     @routes.get("/healthz")
     async def healthz() -> Response:

@@ -343,7 +343,9 @@ async def test_the_queue_counts_what_waits_and_runs(http: httpx.AsyncClient, rou
     await http.post("/route", json={"prompt": "Hi"})
     await router.last.start()
     await http.post("/route", json={"prompt": "Hi"})
+    router.tally.releases["qwen3"], router.tally.deviations["qwen3"] = 4, 1
     body = (await http.get("/queue")).json()
+    assert body["since_start"] == {"releases": 4, "deviations": 1}
     assert (body["waiting"], body["released"], body["running"]) == (1, 0, 1)
     assert [task["task"] for task in body["tasks"]] == ["t1", "t2"]
 

@@ -90,3 +90,14 @@ def test_an_empty_queue_is_one_line() -> None:
 
 def test_an_unknown_start_is_unknown_and_not_zero() -> None:
     assert "starts in unknown" in shown(80, ROW | {"eta_s": None})
+
+
+def test_attempts_that_began_elsewhere_than_planned_are_told_once_there_are_any() -> None:
+    body = {"waiting": 0, "released": 0, "running": 0, "tasks": [], "since_start": {"releases": 412, "deviations": 3}}
+    console = Console(width=120, color_system=None)
+    with console.capture() as captured:
+        console.print(QueueBoard(body, {}))
+    assert "3 of 412 attempts began on another machine than planned" in captured.get()
+    with console.capture() as captured:
+        console.print(QueueBoard(body | {"since_start": {"releases": 412, "deviations": 0}}, {}))
+    assert "planned" not in captured.get()
