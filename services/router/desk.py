@@ -62,7 +62,7 @@ class Desk:
         self.sliders: Mapping[str, float] = {}
         self.outlook = Outlook(self.stats, slider=slider, pairs=self._pairs, prefer=self._prefer)
         self._allowed: dict[RouteRequest, tuple[tuple[str, tuple[str, ...]], ...]] = {}
-        self._allowed_at = (0, 0)
+        self._allowed_at, self._allowed_upto = (0, 0), -1
         self._contexts: list[int] = []
         self._unheld_s = 0.0
         self._unanswerable: dict[str, tuple[int, int]] = {}
@@ -185,15 +185,9 @@ class Desk:
         """Who may serve it with which model, by every hard rule of the policy; whether they are free is the planner's question.
         Tasks that ask for the same have the same answer until a machine reports, leaves or comes."""
         request = narrowed(self.routes, task, state, self.live, lambda: self.fleet(self.unix))
-        fleet_seq = (
-            max((r.seq for r in state.workers.values()), default=0),
-            sum(r.left for r in state.workers.values()),
-        )
-        if self._allowed_at != fleet_seq:
-            self._allowed.clear()
-            self._allowed_at = fleet_seq
-            infos = (info for record in state.workers.values() for info in record.report.models)
-            self._contexts = sorted({info.context for info in infos if info.context is not None})
+        if self._allowed_upto != state.position:
+            self._allowed_upto = state.position
+            self._forget_allowed(state)
         exceeded = bisect_left(self._contexts, request.prompt_tokens / ESTIMATE_ERROR)
         key = msgspec.structs.replace(
             request, max_tokens=None, urgency="interactive", slider=None, domain="", prompt_tokens=exceeded,
@@ -206,6 +200,16 @@ class Desk:
             pairs = ((model, may_serve(model, fleet, request)) for model in models)
             found = self._allowed[key] = tuple((model, workers) for model, workers in pairs if workers)
         return found
+
+    def _forget_allowed(self, state: RouterState) -> None:
+        """Unless the machines are those of the last time."""
+        records = state.workers.values()
+        fleet_seq = max((r.seq for r in records), default=0), sum(r.left for r in records)
+        if self._allowed_at != fleet_seq:
+            self._allowed.clear()
+            self._allowed_at = fleet_seq
+            infos = (info for record in records for info in record.report.models)
+            self._contexts = sorted({info.context for info in infos if info.context is not None})
 
     def _prefer(self, task: Task, offers: Sequence[Offer]) -> int | None:
         return preferred(self.routes, task, self.state, offers)

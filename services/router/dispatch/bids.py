@@ -41,6 +41,7 @@ class Bids:
         self._rows: dict[tuple[str, str, tuple[str, ...]], list[Row]] = {}
         self._taken: dict[tuple[str, str, tuple[str, ...]], float] = {}
         self._pairs: dict[str, _Pairs] = {}
+        self._sets: dict[_Pairs, frozenset[str]] = {}
         self._priorities: dict[tuple[str, str], int] = {}
         self._groups: dict[tuple[str, str], str] = {}
 
@@ -53,6 +54,14 @@ class Bids:
 
     def may_serve(self, task: Task, model: str) -> tuple[str, ...]:
         return next((workers for name, workers in self.pairs(task) if name == model), ())
+
+    def machines_for(self, task: Task) -> frozenset[str]:
+        """Everybody who may serve it, with whichever model."""
+        pairs = self.pairs(task)
+        found = self._sets.get(pairs)
+        if found is None:
+            found = self._sets[pairs] = frozenset(worker for _, workers in pairs for worker in workers)
+        return found
 
     def speed(self, model: str, domain: str, worker: str) -> Speed:
         return self.outlook.speed(model, domain, worker, self.infos[worker].get(model))
@@ -124,8 +133,10 @@ class Bids:
         return found
 
     def full(self, task: Task, counts: Counts) -> str | None:
-        """Why no model that may serve it has a permit left; None where one has, or there is none."""
-        reasons = [counts.full(f"model:{model}") for model, _ in self.pairs(task)]
+        """Why no model that somebody there may serve it with has a permit left; None where one has, or nobody is there."""
+        domain = task.submitted.domain.label
+        there = [model for model, workers in self.pairs(task) if self._rows_of(model, domain, workers)]
+        reasons = [counts.full(f"model:{model}") for model in there]
         return reasons[0] if reasons and None not in reasons else None
 
     def somebody_free(self, task: Task, counts: Counts) -> bool:

@@ -55,7 +55,7 @@ def nobody(task: Task, state: RouterState, live: Live, now: float, outlook: Outl
 
 def changed_mind(offer: Offer, first: Choice | None, offers: Sequence[Offer], names: Mapping[str, str]) -> str | None:
     """Why the release is for another pair than the decision's first idea; None where it is that."""
-    if first is None or (first.model, first.worker) == (offer.model, offer.worker):
+    if first is None or (first.model, first.worker or offer.worker) == (offer.model, offer.worker):
         return None
     where = "" if first.worker is None else f" on {names.get(first.worker, first.worker)}"
     then = next((o for o in offers if (o.model, o.worker) == (first.model, first.worker)), None)

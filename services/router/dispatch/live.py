@@ -13,6 +13,8 @@ from services.router.dispatch.state import Key, RouterState
 
 ALIVE_S = 6.0
 """A worker may serve a group's release when heard within its pull's expiry (5 s) + 1 s."""
+INTERVAL_S = 5.0
+"""Between heartbeats, where none said so yet."""
 FRESH_S = 15.0
 """An older load is unknown load: three missed heartbeats."""
 GONE_S = 30.0
@@ -37,9 +39,11 @@ class Heard:
     roomy: WorkerLoad | None = None
     used: dict[str, float] = field(default_factory=dict)
 
-    def used_lately(self) -> list[str]:
-        """The models that ran after its last load was looked at, which may be an interval before it was said; latest last."""
-        since = self.load_at - self.load.interval_s if self.load is not None else 0.0
+    def used_lately(self, now: float) -> list[str]:
+        """The models that ran after its last load was looked at, which may be an interval before it was said; latest last. Of a
+        machine that stopped saying it no more than of one that says it now: silence must not keep models in memory."""
+        interval_s = self.load.interval_s if self.load is not None else INTERVAL_S
+        since = (self.load_at if now - self.load_at <= FRESH_S else now) - interval_s
         return sorted((model for model, at in self.used.items() if at >= since), key=lambda model: self.used[model])
 
     def learn_room(self, sizes: dict[str, int]) -> None:

@@ -41,12 +41,14 @@ def machines_of(state: RouterState, live: Live, now: float, outlook: Outlook) ->
 
 
 def _placed(state: RouterState) -> dict[str, Placed]:
-    """Live attempts by the worker that runs them, or is meant to."""
+    """Live attempts by the worker that runs them, or is meant to, in the order of their releases."""
     found: dict[str, Placed] = {}
     for task in state.tasks.values():
         attempt = task.live
         if attempt is not None and (worker := attempt.worker or attempt.expected) is not None:
             found.setdefault(worker, []).append((task, attempt))
+    for there in found.values():
+        there.sort(key=lambda one: one[1].released_seq)
     return found
 
 
@@ -76,11 +78,11 @@ def _machine(
         machine.free, machine.heard = free or 0, free is not None and _offers(credit, load, placed)
         machine.credit_age_s = now - heard.credit_at
         machine.running = len(credit.running)
-        machine.slots = max(1, credit.slots)
+        machine.slots = max(1, min(credit.slots, credit.free + len(credit.running)))  # one not offered is none
     machine.fresh = load is not None or (credit is not None and now - heard.credit_at <= FRESH_S)
     machine.others_use = load.others_use if load is not None else None
     machine.others_reason = _others_reason(heard, load)
-    _memory(machine, record, load, heard, placed)
+    _memory(machine, record, load, heard, placed, now)
     _ends(machine, state, live, heard, placed, now, outlook)
     return machine
 
@@ -98,7 +100,9 @@ def _others_reason(heard: Heard, load: WorkerLoad | None) -> str | None:
     return "no heartbeat heard yet" if heard.load is None else f"the last load is older than {FRESH_S:.0f} s"
 
 
-def _memory(machine: Machine, record: WorkerRecord, load: WorkerLoad | None, heard: Heard, placed: Placed) -> None:
+def _memory(
+    machine: Machine, record: WorkerRecord, load: WorkerLoad | None, heard: Heard, placed: Placed, now: float
+) -> None:
     """What its last load says is loaded, by our names, and the models of our own releases, which load themselves: also of those
     that ended since, else a model would be thought cold, or warm, for an interval after each swap."""
     machine.resident_known = load is not None and load.resident is not None
@@ -106,7 +110,7 @@ def _memory(machine: Machine, record: WorkerRecord, load: WorkerLoad | None, hea
         there = set(load.resident)
         models = record.report.models
         machine.loaded = [m.name for m in models if m.name in there or m.backend_name in there]
-    for model in (*heard.used_lately(), *(attempt.model for _, attempt in placed)):
+    for model in (*heard.used_lately(now), *(attempt.model for _, attempt in placed)):
         if model in machine.loaded:
             machine.loaded.remove(model)
         machine.loaded.append(model)

@@ -8,7 +8,9 @@ one exactly when that is better than queueing behind. A release takes its permit
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 from schemas.statistics import Statistics
 from services.router.dispatch.bids import Bids
@@ -26,7 +28,8 @@ from services.router.dispatch.state import RouterState, Task
 __all__ = ["Plan", "Release", "available", "plan", "queue"]
 
 WINDOW = 24
-"""Held tasks that a pass places in thought; a window of 1 was 6 to 11 times as slow at load .75, one of 4 13 %."""
+"""Held tasks that a pass places in thought, for each set of machines that they may go to: those that wait for a busy machine must
+not hide the rest from a free one. A window of 1 was 6 to 11 times as slow at load .75, one of 4 13 %."""
 WINDOW_SHOWN = 200
 """For people, who want to see when each of so many will start."""
 LOOK_AHEAD = 8
@@ -67,12 +70,19 @@ def plan(
     explain: bool = True,
     window: int = WINDOW,
 ) -> Plan:
-    """``skip`` are tasks with a fact on its way; they are neither released nor given a reason. Without ``explain`` the pass ends
-    with its window, and tasks behind it get no reason."""
+    """``skip`` are tasks with a fact on its way; they are neither released nor given a reason. Without ``explain`` tasks behind
+    the window get no reason."""
     outlook = outlook or Outlook(Statistics())
     walk = Pass(state, live, now, Counts(limits, state.held), outlook, machines_of(state, live, now, outlook))
     waiting = [task for task in queue(state, live, outlook.order_k) if task.submitted.task not in skip]
     return walk.run(waiting, window, explain)
+
+
+class Held(NamedTuple):
+    """Why a task waits, and how long it will, where that is known."""
+
+    reason: str
+    wait_s: float | None
 
 
 @dataclass
@@ -91,18 +101,24 @@ class Pass:
     bypasses: dict[str, int] = field(default_factory=dict)
     overtaken_s: dict[str, float] = field(default_factory=dict)
     gone: set[str] = field(default_factory=set)
+    placed: Counter[frozenset[str]] = field(default_factory=Counter)
 
     def __post_init__(self) -> None:
+        self.free = sum(machine.free for machine in self.machines.values() if machine.heard)
         self.bids = Bids(self.state, self.live, self.machines, self.outlook)
         self.releasing = Releasing(self.state, self.live, self.now, self.counts, self.machines)
 
     def run(self, waiting: list[Task], window: int, explain: bool) -> Plan:
-        index, placed = 0, 0
+        index, hidden = 0, list[Task]()
         counts = behind(waiting)
-        while index < len(waiting) and placed < window and len(self.releases) < RELEASES_MOST:
+        while index < len(waiting) and not self._is_over(window):
             task = waiting[index]
             task_id = task.submitted.task
             if task_id in self.gone:
+                index += 1
+                continue
+            if self.placed and self.placed[self.bids.machines_for(task)] >= window:
+                hidden.append(task)
                 index += 1
                 continue
             offer = self._bid(task, counts[index])
@@ -120,14 +136,20 @@ class Pass:
                     waiting = [*waiting[: index + 1], *self._resorted(waiting[index + 1 :])]
                     counts = behind(waiting)
             else:
-                placed += 1
-                self.holds[task_id] = result
-                self.starts[task_id] = offer.wait_s
+                self.placed[self.bids.machines_for(task)] += 1
+                self.holds[task_id] = result.reason
+                self.starts[task_id] = result.wait_s
                 self._place(task, offer)
             index += 1
         if explain:
-            self._rest(waiting[index:], index)
+            self._rest([*hidden, *waiting[index:]], index - len(hidden))
         return Plan(tuple(self.releases), self.holds, self.starts, self.bypasses, self.overtaken_s)
+
+    def _is_over(self, window: int) -> bool:
+        """Nothing more can leave, or the window is full: what stands behind it is of interest to a free machine only."""
+        if len(self.releases) >= RELEASES_MOST:
+            return True
+        return not self.free and self.placed.total() >= window
 
     def _bid(self, task: Task, behind_it: int) -> Offer | None:
         """Its best offer; None, with the reason noted, where it cannot be placed at all and so does not count for the window."""
@@ -144,8 +166,8 @@ class Pass:
     def _full_for(self, task: Task) -> str | None:
         return self.counts.full(f"client:{task.submitted.client}")
 
-    def _try(self, task: Task, offer: Offer, behind_it: int) -> Release | str:
-        """Its release, if the machine that it wants has a credit; else why it waits."""
+    def _try(self, task: Task, offer: Offer, behind_it: int) -> Release | Held:
+        """Its release, if the machine that it wants has a credit; else why it waits, and how long."""
         refused: Refused | None = None
         without: frozenset[str] = frozenset()
         found: Offer | None = offer
@@ -157,8 +179,9 @@ class Pass:
             without |= {found.worker}
             found = self.bids.best(task, behind_it, self.counts, without)
         if refused is not None:
-            return refused.reason
-        return why_held(offer, self.machines[offer.worker].name, self.bids.somebody_free(task, self.counts))
+            return Held(refused.reason, None)
+        somebody_free = self.bids.somebody_free(task, self.counts)
+        return Held(why_held(offer, self.machines[offer.worker].name, somebody_free), offer.wait_s)
 
     def _warm_instead(
         self, waiting: list[Task], index: int, head: Release, counts: list[int]
@@ -204,6 +227,7 @@ class Pass:
     def _take(self, task: Task, release: Release, behind_it: int) -> None:
         release = self._told(task, release, behind_it)
         self.machines[release.expected].free -= 1
+        self.free -= 1
         self.counts.take(release.permits)
         self.releases.append(release)
         self.gone.add(task.submitted.task)
@@ -212,11 +236,16 @@ class Pass:
     def _told(self, task: Task, release: Release, behind_it: int) -> Release:
         """With what the machines looked like; and, where it is not the first idea, with all pairs and why."""
         offers = self.bids.all(task, behind_it, self.counts)
-        inputs = tuple(worker_input(self.machines[w]) for w in sorted({o.worker for o in offers})[:RECORDED_MOST])
+        others = sorted({o.worker for o in offers} - {release.expected})
+        inputs = tuple(worker_input(self.machines[w]) for w in sorted([release.expected, *others[: RECORDED_MOST - 1]]))
         first = task.choice or (draft.choice if (draft := self.live.drafts.get(release.task)) is not None else None)
         names = {worker: machine.name for worker, machine in self.machines.items()}
         reason = changed_mind(release.offer, first, offers, names)
-        return replace(release, inputs=inputs, reason=reason, offers=tuple(offers[:RECORDED_MOST]) if reason else ())
+        if reason is None:
+            return replace(release, inputs=inputs)
+        mine, idea = (release.model, release.expected), first and (first.model, first.worker)
+        told = sorted(offers, key=lambda o: ((o.model, o.worker) not in (mine, idea), not o.fresh, o.cost_s))
+        return replace(release, inputs=inputs, reason=reason, offers=tuple(told[:RECORDED_MOST]))
 
     def _place(self, task: Task, offer: Offer) -> None:
         machine, info = self.machines[offer.worker], self.bids.infos[offer.worker]
