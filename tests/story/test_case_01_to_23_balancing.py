@@ -16,6 +16,7 @@ from pathlib import Path
 from schemas.events import AttemptFailed, TaskCompleted, TaskReleased, TaskStarted
 from services.router.dispatch.permits import Limit, Limits
 from simulation.check import check_log
+from support.eventually import eventually
 from support.history import Entry
 from support.proving import MODEL, check_promises
 from support.stub_ollama import StubOllama
@@ -24,10 +25,12 @@ from support.told_fleets import Machine, chat, chats, told_fleet, warmed
 
 SERIAL_S = {"quick": 0.1, "middle": 0.3, "slow": 0.9}
 BURST, AT_ONCE, BEST_OF_OTHERS_S = 60, 6, 5.4
+"""The best public router measured on the same work."""
 
 
 async def test_case_01_three_unequal_machines_get_unequal_shares(tmp_path: Path) -> None:
-    """60 requests over 100, 300 and 900 ms at concurrency 6. By each machine's own pace the shares need less than 5.4 s."""
+    """60 requests over 100, 300 and 900 ms at concurrency 6. By the machines' own paces their shares need less than the best of
+    others took, which is 1.3 times what the ideal shares need."""
     machines = {name: Machine(StubOllama({MODEL: Pace(first_s=s, token_s=0.0)})) for name, s in SERIAL_S.items()}
     async with told_fleet(tmp_path, machines) as proof:
         warm = await warmed(proof, *machines, each=2, max_tokens=1)
@@ -38,24 +41,21 @@ async def test_case_01_three_unequal_machines_get_unequal_shares(tmp_path: Path)
         print(f"\ncase 1: {dict(taken)}, busy {busy_s}, makespan {took_s:.2f} s after a warm-up of {warm}")
         assert sum(taken.values()) == BURST
         assert max(busy_s.values()) < BEST_OF_OTHERS_S
-        rate = {name: 1 / s for name, s in SERIAL_S.items()}
-        ideal = {name: BURST * r / sum(rate.values()) for name, r in rate.items()}
-        assert max(taken[name] / ideal[name] for name in SERIAL_S) < 1.3, f"ideal shares: {ideal}"
 
 
 async def test_case_02_a_killed_preferred_machine_is_left_and_taken_back(tmp_path: Path) -> None:
     """It is preferred because it is ten times as fast; it dies over a running answer, and comes back."""
-    machines = {
-        "gpu": Machine(StubServer({MODEL: Pace(token_s=0.005)})),
-        "cpu": Machine(StubServer({MODEL: Pace(token_s=0.05)})),
-    }
+    gpu = StubOllama({MODEL: Pace(token_s=0.005)})
+    machines = {"gpu": Machine(gpu), "cpu": Machine(StubOllama({MODEL: Pace(token_s=0.05)}))}
     async with told_fleet(tmp_path, machines) as proof:
         ask = {"max_tokens": 10}
         await warmed(proof, *machines, each=2, **ask)
         assert await chats(proof, 2, at_once=1, **ask) == ["gpu"] * 2
-        running = await proof.submit(max_tokens=100)
+        gpu.gate.clear()
+        running = await proof.submit(**ask)
         await proof.until(running, "running")
         await proof.kill("worker gpu")
+        gpu.gate.set()
         assert await chats(proof, 2, at_once=1, **ask) == ["cpu"] * 2
         await proof.back("worker gpu")
         assert (await proof.ended(running, within_s=30))["status"]["state"] == "completed"
@@ -119,28 +119,32 @@ async def test_case_21_of_fifty_at_once_a_cap_of_one_lets_one_through(tmp_path: 
 
 
 async def test_case_23_what_has_not_answered_yet_counts_from_its_dispatch(tmp_path: Path) -> None:
-    """A second to the first byte, and six at once: three each, although no machine has said a word when the last one comes."""
-    machines = {name: Machine(StubOllama({MODEL: Pace(first_s=1.0)}), slots=6) for name in ("a", "b")}
-    async with told_fleet(tmp_path, machines) as proof:
-        await warmed(proof, *machines, max_tokens=8)
-        before = len(await proof.log())
-        assert Counter(await chats(proof, 6, at_once=6, max_tokens=8)) == {"a": 3, "b": 3}
-        log = (await proof.log())[before:]
-        first_end = next(n for n, e in enumerate(log) if isinstance(e.event, TaskCompleted))
-        assert sum(isinstance(e.event, TaskStarted) for e in log[:first_end]) == 6
+    """Six at once, and no machine has said a word when the last one comes: three each all the same."""
+    assert await six_that_wait(tmp_path, {"a": 0.2, "b": 0.2}) == {"a": 3, "b": 3}
 
 
 async def test_case_23_a_big_machine_is_not_taken_for_a_small_one(tmp_path: Path) -> None:
-    """Both slow to the first byte, one four times as fast: while it has room it has more of them."""
-    machines = {
-        "big": Machine(StubOllama({MODEL: Pace(first_s=0.3)}), slots=6),
-        "small": Machine(StubOllama({MODEL: Pace(first_s=1.2)}), slots=6),
-    }
-    async with told_fleet(tmp_path, machines) as proof:
-        await warmed(proof, *machines, each=2, max_tokens=2)
-        taken = Counter(await chats(proof, 6, at_once=6, max_tokens=2))
-        print(f"\ncase 23: {dict(taken)}")
-        assert taken["big"] >= 4
+    """Both have room for all six and have not said a word; one is four times as fast to its first byte."""
+    taken = await six_that_wait(tmp_path, {"big": 0.1, "small": 0.4})
+    assert taken["big"] > taken["small"]
+
+
+async def six_that_wait(folder: Path, first_s: dict[str, float]) -> dict[str, int]:
+    """How many each machine has in hand of six tasks before the first byte of any answer."""
+    servers = {name: StubOllama({MODEL: Pace(first_s=s)}) for name, s in first_s.items()}
+    machines = {name: Machine(server, slots=6) for name, server in servers.items()}
+    async with told_fleet(folder, machines) as proof:
+        await warmed(proof, *machines, each=2, max_tokens=8)
+        for server in servers.values():
+            server.gate.clear()
+        tasks = [await proof.submit(max_tokens=8) for _ in range(6)]
+        await eventually(lambda: sum(server.running for server in servers.values()) == 6)
+        taken = {name: server.running for name, server in servers.items()}
+        print(f"\ncase 23: {taken}")
+        for server in servers.values():
+            server.gate.set()
+        await proof.all_ended(tasks, within_s=30)
+        return taken
 
 
 def spread_at_releases(log: Iterable[Entry], machines: int) -> list[int]:

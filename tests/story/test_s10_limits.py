@@ -16,7 +16,9 @@ from simulation.check import check_log
 from support.builders import build
 from support.dispatching import Dispatch
 from support.eventually import eventually
-from support.stub_server import Pace, StubServer
+from support.proving import Json
+from support.stub_ollama import StubOllama
+from support.stub_server import Pace
 from support.told_fleets import Machine, told_fleet
 
 MODELS = ("a", "b", "c")
@@ -106,16 +108,16 @@ LIMITED = "[limits.model]\ndefault = 2\n[limits.backend]\ndefault = 4\n[limits]\
 
 async def test_s10_the_backend_bears_what_it_can_and_everybody_else_is_told(tmp_path: Path) -> None:
     """Three models of two each would be six at once. What waits is seen with its reason; one too many is told "busy"."""
-    server = StubServer(dict.fromkeys(MODELS, Pace(token_s=0.03)))
+    server = StubOllama(dict.fromkeys(MODELS, Pace(token_s=0.01)), room=3)
     async with told_fleet(tmp_path, {"box": Machine(server, slots=9)}, LIMITED) as proof:
-        tasks = [await proof.submit(model=MODELS[n % 3], max_tokens=50) for n in range(12)]
+        server.gate.clear()
+        tasks = [await proof.submit(model=MODELS[n % 3], max_tokens=10) for n in range(12)]
 
-        async def full() -> bool:
-            return bool((await proof.http.get("/queue")).json()["running"] == 4)
+        async def held() -> list[Json]:
+            shown = (await proof.http.get("/queue")).json()
+            return shown["tasks"] if (shown["running"], shown["waiting"]) == (4, 8) else []
 
-        await eventually(full)
-        shown = (await proof.http.get("/queue")).json()
-        waiting = [task for task in shown["tasks"] if task["state"] == "waiting"]
+        waiting = [task for task in await eventually(held) if task["state"] == "waiting"]
         assert [task["position"] for task in waiting] == list(range(1, 9))
         assert {task["reason"].partition(":")[0] for task in waiting} <= {"model_full", "backend_full"}
 
@@ -124,9 +126,10 @@ async def test_s10_the_backend_bears_what_it_can_and_everybody_else_is_told(tmp_
         assert int(refused.headers["retry-after"]) > 0
         assert "8 tasks waiting" in refused.json()["error"]["message"]
 
+        server.gate.set()
         ends = await proof.all_ended(tasks, within_s=30)
         assert {end["status"]["state"] for end in ends} == {"completed"}
-        assert server.most <= 4
+        assert server.most == 4
         log = [e.event for e in await proof.log()]
         assert check_log(log, Limits(model=Limit(2), backend=Limit(4)))[0] == []
         assert sum(isinstance(event, TaskReleased) for event in log) == 12

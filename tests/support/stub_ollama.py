@@ -24,7 +24,8 @@ class StubOllama:
     """``models``: name -> pace. It keeps ``room`` of them in memory; a load takes ``load_s`` for each 5 GB.
 
     ``loads`` are the loads in order, ``torn`` those models that were pushed out while they answered, ``asked`` all chats;
-    ``running`` counts the chats now, ``most`` is the most there were at once. While ``busy`` it refuses as Ollama does.
+    ``running`` counts the chats now, ``most`` is the most there were at once. While ``busy`` it refuses as Ollama does; while
+    ``gate`` is closed it loads and says nothing.
     """
 
     def __init__(
@@ -39,6 +40,8 @@ class StubOllama:
         self.asked: list[str] = []
         self.refused = self.most = 0
         self._streams: list[str] = []
+        self.gate = asyncio.Event()
+        self.gate.set()
         self._loading = asyncio.Lock()
         self._tasks: set[asyncio.Task[None]] = set()
         self._server: asyncio.Server | None = None
@@ -110,6 +113,7 @@ class StubOllama:
         self.most = max(self.most, len(self._streams))
         try:
             load_s = await self._load(model)
+            await self.gate.wait()
             writer.write(b"HTTP/1.1 200 OK\r\nContent-Type: application/x-ndjson\r\nConnection: close\r\n\r\n")
             pace, said = self.models[model], re.findall(r"\d+", prompt)
             tokens = int(said[-1]) if said else int(body["options"]["num_predict"])
