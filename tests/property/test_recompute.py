@@ -8,20 +8,22 @@ from __future__ import annotations
 
 import random
 from collections import Counter
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
 import pytest
 
 from schemas import codec
-from schemas.events import TaskReleased, TaskRouted, WorkerInput
+from schemas.events import AnyEvent, TaskReleased, TaskRouted, TaskSubmitted, Wants, WorkerInput
 from services.router.differences import differences
 from services.router.dispatch.actions import Action, Publish
 from services.router.dispatch.permits import Limit, Limits
+from services.router.policy.routes import Route, Routes, Target
 from services.router.recompute import routed_again
 from services.router.recompute_release import released_again
 from simulation.fleet import instances
-from simulation.fleet.physics import Instance
+from simulation.fleet.physics import MODELS, Instance
 from simulation.fleet.product import Product
 
 
@@ -37,6 +39,18 @@ class Recounted:
         self._rng = random.Random(instance.seed)
         self._decide = self.product.desk.decide
         self.product.desk.decide = self._checked  # type: ignore[method-assign]
+
+    def on(self, route: Route) -> Recounted:
+        """All its tasks ask for this route, in ten sessions."""
+        self.product.desk.routes, publish = Routes(routes={route.name: route}), self.product.publish
+
+        def published(event: AnyEvent, msg_id: str, then: Callable[[bool], None] | None = None) -> None:
+            if isinstance(event, TaskSubmitted):
+                event = msgspec.structs.replace(event, wants=Wants(route=route.name), session=event.task[-1])
+            publish(event, msg_id, then)
+
+        self.product.publish = published  # type: ignore[method-assign]
+        return self
 
     def _checked(self, unix: float) -> list[Action]:
         actions = self._decide(unix)
@@ -104,6 +118,12 @@ def _alterations(given: WorkerInput, model: str, *, is_release: bool) -> list[tu
     ]
 
 
+TARGETS = tuple(Target(model=model) for model in list(MODELS)[:3])
+ROUTES = {
+    "policies": Route(name="r", by="policy", targets=TARGETS, plugins={"least_in_flight": 1.0, "saved_prefill": 1.0}),
+    "affinity": Route(name="r", by="policy", plugins={"session_affinity": 1.0, "least_completion": 0.5}),
+    "turns": Route(name="r", by="round_robin", targets=TARGETS),
+}
 RUNS: dict[str, tuple[Instance, dict[str, Any]]] = {
     "a burst on two machines, without data": (instances.burst("F2", 3, tasks=20), {}),
     "a busy fleet of six": (instances.steady("F6", 2, load=0.75, tasks=60), {}),
@@ -122,3 +142,11 @@ def test_every_decision_is_the_same_to_the_last_bit_and_every_alteration_is_seen
     assert run.counts["TaskReleased"] >= len(instance.jobs)
     assert run.wrong[:3] == []
     assert {"others_use", "resident", "remaining_s"} <= set(run.altered)
+
+
+@pytest.mark.parametrize("name", ROUTES)
+def test_so_is_every_decision_of_a_route(name: str) -> None:
+    run = Recounted(instances.steady("F3", 7, load=0.6, tasks=50)).on(ROUTES[name])
+    assert run.product.run().complete
+    assert run.counts == {"TaskRouted": 50, "TaskReleased": 50}
+    assert run.wrong[:3] == []

@@ -45,9 +45,9 @@ async def past(natsd: EmbeddedServer, bus: Bus, tmp_path: Path) -> AsyncIterator
         projector = await stack.enter_async_context(ProjectorProcess(natsd.url, tmp_path / "data"))
         router = await stack.enter_async_context(running_router(natsd.url))
         await dispatching(router)
-        for worker, token_s in (("w-fast", 0.002), ("w-slow", 0.008)):
+        for worker, token_s, slots in (("w-fast", 0.002, 2), ("w-slow", 0.008, 1)):
             stub = await stack.enter_async_context(StubServer(dict.fromkeys(MODELS, Pace(0.01, token_s))))
-            await stack.enter_async_context(running_worker(natsd.url, stub.url, worker=worker))
+            await stack.enter_async_context(running_worker(natsd.url, stub.url, worker=worker, slots=slots))
         await with_workers(router, 2, model="small")
         await eventually(lambda: router.desk.cells.exact)
         tasks = []
