@@ -96,7 +96,7 @@ def _table(table: Rows, width: int) -> list[Text]:
     marks = table.marks or ("",) * len(table.rows)
     margin = max((cell_len(mark) for mark in marks), default=0)
     if margin + len(GAP) * len(widths) + sum(widths) > width:
-        return _stacked(names, table, marks, width)
+        return stacked(names, table.rows, marks, width)
     right = [name.endswith(">") for name in table.columns]
 
     def line(cells: Sequence[str], mark: str, style: str) -> Text:
@@ -107,13 +107,13 @@ def _table(table: Rows, width: int) -> list[Text]:
     return [*head, *(line(row, mark, "bold" if mark else "") for row, mark in zip(table.rows, marks, strict=True))]
 
 
-def _stacked(names: list[str], table: Rows, marks: Sequence[str], width: int) -> list[Text]:
+def stacked(names: Sequence[str], rows: Sequence[Sequence[str]], marks: Sequence[str], width: int) -> list[Text]:
     """One paragraph a row: every cell with its column's name."""
     found = []
-    for row, mark in zip(table.rows, marks, strict=True):
+    for row, mark in zip(rows, marks, strict=True):
         told = ", ".join(f"{name.lstrip('=+ ')} {cell}".strip() for name, cell in zip(names, row, strict=True) if cell)
         for n, part in enumerate(_wrapped(f"{mark or '·'} {told}", width - 2)):
-            found.append(Text(part if n == 0 else f"  {part}", style="bold" if mark else ""))
+            found.append(Text(part if n == 0 else f"  {part}", style="bold" if mark == "→" else ""))
     return found
 
 

@@ -10,11 +10,11 @@ from typing import Any
 
 from rich import box
 from rich.console import Group, RenderableType
-from rich.table import Table
 from rich.text import Text
 
 from services.cli import numbers
 from services.cli.findings import JOIN_HINT
+from services.cli.grid import Grid
 from services.cli.numbers import known
 
 Json = dict[str, Any]
@@ -30,11 +30,11 @@ TASK_STYLES = {"completed": "green", "running": "cyan", "failed": "red", "dead":
 NOBODY = "(judged wherever it ran)"
 
 
-def grid(*columns: str) -> Table:
+def grid(*columns: str) -> Grid:
     """A plain table. A column's name may end in ``>`` (numbers: aligned to the right, never broken) or ``~`` (text that gets the
     room that is left and is cut off there); ``|`` breaks the name."""
     cut = any(name.endswith("~") for name in columns)
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1), expand=cut)
+    table = Grid(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1), expand=cut)
     for name in columns:
         is_number, is_cut = name.endswith(">"), name.endswith("~")
         table.add_column(

@@ -18,8 +18,8 @@ from services.router.dispatch.state import RouterState
 from services.router.recompute import Workers
 from services.runtime.bus import Bus
 
-ANSWER_S = 15.0
-"""A page of cells over a million samples takes seconds; the projector answers between two batches."""
+ANSWER_S = 30.0
+"""A page of cells over a million samples takes ten seconds; the projector answers between two batches."""
 
 
 class Then(NamedTuple):
