@@ -85,22 +85,25 @@ class Planning(Dispatch):
             choice=events.Choice(model=self.task(task).submitted.wants.model or "m"), service_s=self.service_s[task],
         )  # fmt: skip
 
-    def busy(self, worker: str, task: str, model: str = "m", *, free: int = 0, priority: int = 0) -> None:
-        """``worker`` has taken ``task`` just now and has ``free`` slots left."""
-        self.submit(task, model=model, wants=events.Wants(model=model, worker=worker), urgency="interactive")
-        self.service_s[task] = 0.0
-        self.tell(self.routed(task))
-        release = next(r for r in self.plan().releases if r.task == task)
+    def busy(
+        self, worker: str, task: str, model: str = "m", *, free: int = 0, left_s: float = 12.0, priority: int = 0
+    ) -> None:
+        """``worker`` has begun with ``task`` just now, needs ``left_s`` for it, and has ``free`` slots left."""
+        if self.state.task(task) is None:
+            self.arrives(task, model=model)
+        submitted, n = self.task(task).submitted, self.task(task).next_attempt
+        permits = (f"model:{model}", f"client:{submitted.client}", self.state.backend_permit(worker))
         self.tell(
             build(
-                events.TaskReleased, task=task, attempt=1, epoch=self.epoch, model=model, lane=worker, capability="cpu_inference",
-                expected_worker=worker, holders=(worker,), permits=release.permits,
-                predicted=events.Prediction(total_s=release.offer.total_s, wait_s=release.offer.wait_s),
+                events.TaskReleased, task=task, attempt=n, epoch=self.epoch, model=model, lane=worker,
+                capability="cpu_inference", expected_worker=worker, holders=(worker,), permits=permits,
+                predicted=events.Prediction(total_s=left_s, wait_s=0.0),
             )
         )  # fmt: skip
         self.start(task, worker)
-        self.live.lease((task, 1), "b1", self.now)
-        self.credit(worker, (task, 1), free=free, priority=priority)
+        self.live.lease((task, n), "b1", self.now)
+        hands = [(t, a.n) for t, known in self.state.tasks.items() if (a := known.live) and a.worker == worker]
+        self.credit(worker, *hands, free=free, priority=priority)
 
     def plan(self, **options: Any) -> Plan:
         self.live.tidy(self.state)
@@ -122,6 +125,3 @@ class Planning(Dispatch):
 
     def bids(self) -> Bids:
         return Bids(self.state, self.live, self.machines(), self.outlook)
-
-    def waiting(self, task: str) -> Task:
-        return self.task(task)
