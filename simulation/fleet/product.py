@@ -51,6 +51,8 @@ CELLS_S = 0.25
 CELL_SAMPLES = 48
 """Samples kept for each cell: with a half-life of 20 the rest would weigh less than a fifth."""
 HORIZON_S = 4e6
+IDLE_PULSE_S = 5.0
+"""While nothing waits, time is of interest with each fact only, and every fact brings it."""
 INTRODUCED_S = 1.0
 """The fleet has a second to report, before the first task comes; no policy is measured by that."""
 ROUTER = "router"
@@ -244,7 +246,7 @@ class Product:
         self._beat()
         self._step()
         waits = any(task.live is None for task in self.desk.state.tasks.values())
-        self.kernel.after(self.pulse_s if waits else max(self.pulse_s, 1.0), None, self._pulse)
+        self.kernel.after(self.pulse_s if waits else IDLE_PULSE_S, None, self._pulse)
 
     def _step(self) -> None:
         self._beat()
