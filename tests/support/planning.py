@@ -14,7 +14,6 @@ from services.router.dispatch.machines import machines_of
 from services.router.dispatch.outlook import Outlook
 from services.router.dispatch.permits import UNLIMITED, Limits
 from services.router.dispatch.planner import Plan, plan
-from services.router.dispatch.state import Task
 from support.builders import build
 from support.dispatching import Dispatch
 

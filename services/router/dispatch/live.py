@@ -42,8 +42,8 @@ class Heard:
     def used_lately(self, now: float) -> list[str]:
         """The models that ran after its last load was looked at, which may be an interval before it was said; latest last. Of a
         machine that stopped saying it no more than of one that says it now: silence must not keep models in memory."""
-        interval_s = self.load.interval_s if self.load is not None else INTERVAL_S
-        since = (self.load_at if now - self.load_at <= FRESH_S else now) - interval_s
+        says_it = self.load is not None and now - self.load_at <= FRESH_S
+        since = (self.load_at if says_it else now) - (self.load.interval_s if self.load is not None else INTERVAL_S)
         return sorted((model for model, at in self.used.items() if at >= since), key=lambda model: self.used[model])
 
     def learn_room(self, sizes: dict[str, int]) -> None:

@@ -6,9 +6,12 @@ import pytest
 
 from schemas import events
 from schemas.events import WorkerLoad
+from schemas.subjects import group_durable
 from services.router.dispatch.actions import Publish
+from services.router.dispatch.permits import Limit, Limits
 from support.builders import build
 from support.dispatching import Dispatch, of
+from support.planning import Planning, taking
 
 
 def lanes(desk: Dispatch) -> list[tuple[str, str | None]]:
@@ -52,3 +55,74 @@ def test_a_machine_that_somebody_else_uses_is_no_equal_of_a_free_one(use: float 
         desk.live.hear_load(load, desk.now)
     desk.submit("t1", model="m")
     assert lanes(desk) == [("w2", "w2")]
+
+
+def two(fast: int = 0, slow: int = 3) -> Planning:
+    """Two machines of one slot that hold m, with these pull priorities; the first one needs 10 s, the second 20 s."""
+    desk = Planning(speeds={("m", "slow"): taking(20.0)})
+    desk.joins("fast", priority=fast)
+    desk.joins("slow", priority=slow)
+    desk.arrives("t1", model="m")
+    return desk
+
+
+def test_the_group_serves_only_where_the_planned_machines_pull_is_first_in_line() -> None:
+    assert two().release("t1").lane == "any"
+    assert two(fast=5, slow=0).release("t1").lane == "fast"
+
+
+def test_a_pull_of_a_busy_machine_is_not_in_line() -> None:
+    desk = two()
+    desk.busy("fast", "t0", left_s=100.0)
+    release = desk.release("t1")
+    assert (release.lane, release.expected) == ("any", "slow")
+
+
+def test_two_releases_of_one_pass_follow_the_priorities_and_both_take_the_group() -> None:
+    desk = two()
+    desk.arrives("t2", model="m")
+    desk.busy("fast", "t0", left_s=1.0)
+    desk.complete("t0")
+    desk.credit("fast")
+    first, second = desk.plan().releases
+    assert [(first.lane, first.expected), (second.lane, second.expected)] == [("any", "fast"), ("any", "slow")]
+
+
+def test_a_machine_that_was_taken_out_is_no_holder_and_shuts_the_group_while_its_pull_may_stand() -> None:
+    desk = two()
+    desk.tell(build(events.WorkerPaused, worker="slow"))
+    release = desk.release("t1")
+    assert (release.lane, release.holders, release.permits) == (
+        "fast",
+        ("fast",),
+        ("model:m", "client:me", "backend:fast"),
+    )
+
+
+def test_where_no_lane_is_armed_and_the_group_is_shut_the_task_waits_and_says_so() -> None:
+    desk = two()
+    desk.arrives("t2", wants=events.Wants(model="m", worker="slow"))
+    desk.credit("slow", armed={group_durable("cpu_inference", "m"): 3})
+    planned = desk.plan()
+    assert [release.task for release in planned.releases] == ["t1"]
+    assert planned.holds["t2"].startswith("busy: the lane of ") and planned.holds["t2"].endswith(" is not armed")
+
+
+def test_a_lane_takes_the_backend_of_its_machine_alone_and_a_foreign_backend_takes_none() -> None:
+    desk = Planning()
+    desk.joins("cloud", local=False)
+    desk.joins("own")
+    for worker in ("cloud", "own"):
+        desk.arrives(worker, wants=events.Wants(model="m", worker=worker))
+    assert desk.release("cloud").permits == ("model:m", "client:me")
+    assert desk.release("own").permits == ("model:m", "client:me", "backend:own")
+
+
+def test_a_full_backend_sends_the_task_to_another_machine_and_never_above_the_limit() -> None:
+    desk = two()
+    desk.limits = Limits(backend=Limit(names={"fast": 1}))
+    desk.credit("fast", free=3)
+    for n in range(2, 5):
+        desk.arrives(f"t{n}", model="m")
+    assert desk.went() == [("t1", "fast"), ("t2", "slow")]
+    assert {desk.code("t3"), desk.code("t4")} <= {"backend_full", "busy"}
