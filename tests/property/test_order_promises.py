@@ -5,11 +5,18 @@ The same seeds of ``python -m simulation fleet --case promises`` print more of e
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
+from schemas.events import TaskReleased
+from services.router.dispatch import engine, planner
+from services.router.dispatch.state import Task
+from simulation.fleet import instances
 from simulation.fleet.cases import promises
+from simulation.fleet.product import Product
 from simulation.fleet.report import Numbers
 
 SEEDS = range(10)
@@ -39,3 +46,35 @@ def test_nobody_is_jumped_more_than_four_times_or_overtaken_by_more_than_a_minut
 def test_the_tail_is_no_longer_than_that_of_first_in_first_out(found: dict[int, Numbers]) -> None:
     ratios = [numbers["p99 ours"] / numbers["p99 pull"] for numbers in found.values()]
     assert sum(ratios) / len(ratios) <= 1.0, ratios
+
+
+@pytest.mark.parametrize("fleet", ["F2", "F3"])
+def test_everyone_whom_a_look_ahead_jumps_counts_by_another_count_too(
+    fleet: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The planner's own passes, but each jump is counted here: everybody between the head and the one that goes first."""
+    jumped: Counter[str] = Counter()
+    real = [False]
+    look_ahead, planned = planner.Pass._warm_instead, engine.plan
+
+    def counted(self: planner.Pass, waiting: list[Task], index: int, *rest: Any) -> Any:
+        found = look_ahead(self, waiting, index, *rest)
+        if found is not None and real[0]:
+            between = waiting[index : waiting.index(found[0])]
+            jumped.update(task.submitted.task for task in between if task.submitted.task not in self.gone)
+        return found
+
+    def plan(*args: Any, **options: Any) -> Any:
+        real[0] = True
+        try:
+            return planned(*args, **options)
+        finally:
+            real[0] = False
+
+    monkeypatch.setattr(planner.Pass, "_warm_instead", counted)
+    monkeypatch.setattr(engine, "plan", plan)
+    product = Product(instances.bursty(fleet, 1, load=0.6, tasks=200), pulse_s=1.0)
+    assert product.run().complete
+    assert 1 <= max(jumped.values()) <= 4
+    said = {event.task: event.bypasses for event, _ in product.log if isinstance(event, TaskReleased)}
+    assert {task: said[task] for task in jumped} == dict(jumped)
