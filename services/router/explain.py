@@ -26,6 +26,7 @@ from services.router.port import TaskStatus
 
 __all__ = ["compare", "decision_words", "explain_words", "hold_words"]
 
+_METHODS = {"rules": "by its words", "client": "as the client said"}
 _LANGUAGES = {"ja": "in Japanese", "en": "in English", "other": "in another language"}
 _FAILURES = {
     "busy": "the backend was busy",
@@ -136,6 +137,7 @@ def _event_words(
 
 def _submitted(event: TaskSubmitted) -> str:
     domain = event.domain
+    method = _METHODS.get(domain.method, domain.method)
     sure = "" if domain.confidence is None else f", confidence {domain.confidence:.2f}"
     language = _LANGUAGES.get(event.language or "", "")
     wants = [
@@ -149,9 +151,7 @@ def _submitted(event: TaskSubmitted) -> str:
         if value is not None
     ]
     asked = f" The client insists on {', '.join(wants)}." if wants else " Model and machine are the router's choice."
-    kind = " ".join(
-        filter(None, (f"{event.kind} task", language, f"of the domain {domain.label} ({domain.method}{sure})"))
-    )
+    kind = " ".join(filter(None, (f"{event.kind} task", language, f"of the domain {domain.label} ({method}{sure})")))
     return f"A {kind}, about {event.sizes.prompt_tokens} tokens long, {event.urgency}.{asked}"
 
 

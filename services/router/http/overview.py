@@ -17,7 +17,7 @@ from services.router.port import RouterPort
 WELCOME = """\
 This is a Headrace router.
 
-  GET  /workers  /models  /routes  /stats  /queue  /readyz
+  GET  /workers  /models  /routes  /stats  /queue  /readyz  /metrics
   POST /route                  submit a prompt; then GET /task/{id}/stream
   GET  /route/preview?prompt=  what it would decide
   GET  /explain/{id}           why it decided so

@@ -28,8 +28,8 @@ POLICY = "least_completion"
 # 32 candidates with all their parts are about 25 KiB of the 64 that an event may have; removals are short.
 RECORDED_CANDIDATES = 32
 RECORDED_REMOVALS = 64
-# Enough for every fleet that Headrace is for; the workers of recorded candidates come first.
-RECORDED_INPUTS = 64
+# Enough for every fleet that Headrace is for, at about 400 bytes each; the workers of recorded candidates come first.
+RECORDED_INPUTS = 48
 
 
 class Decision(msgspec.Struct, frozen=True, kw_only=True):

@@ -21,7 +21,8 @@ from services.router.policy.routes import Route, Target
 from services.router.policy.routing import Routing
 from services.router.recompute import fleet_then, routed_again
 from support.builders import build
-from support.fleets import NOW_US, cell
+from support.choosing import route
+from support.fleets import NOW_US, cell, model, worker
 
 MODELS = ("small", "middle", "large")
 UNIX = NOW_US / 1e6 + 0.123457
@@ -115,6 +116,18 @@ def test_so_does_one_about_more_machines_than_are_recorded(seed: int) -> None:
     case = Case(seed, machines=90)
     assert len(case.routed.inputs) < 90
     assert case.again() == []
+
+
+def test_what_is_recorded_of_two_hundred_machines_stays_below_what_an_event_may_have() -> None:
+    held = [model(f"some-model-name:{n}b", digest="sha256:" + "9f" * 32) for n in range(6)]
+    views = [
+        worker(f"01kbq0zkk8n9s4m5v2d3xw{n:04d}", *held, wait_s=1.2345678901, others_use=0.123456, draining=n >= 100)
+        for n in range(200)
+    ]
+    known = [cell(each.name, "code", view.id, decode=33.3, quality=0.7777) for each in held for view in views[:50]]
+    routed = route(views, known)
+    assert (len(routed.candidates), len(routed.removed)) == (32, 64)
+    assert len(codec.encode(routed)) < 64 * 1024
 
 
 @pytest.mark.parametrize("wants", [{"model": "middle"}, {"worker": "w-1"}, {"context": 4096}])
