@@ -83,4 +83,8 @@ def _above(live: dict[tuple[str, int], tuple[str, ...]], limits: Limits) -> list
         cap = limits.kind(permit).of(permit.split(":", 1)[1])
         if cap is not None and count > cap:
             found.append(f"{permit} is held {count} times, its limit is {cap}")
+    for kind in ("model", "client", "backend"):
+        total, count = limits.kind(f"{kind}:").total, sum(n for p, n in held.items() if p.startswith(f"{kind}:"))
+        if total is not None and count > total:
+            found.append(f"{count} permits of kind {kind} are held, the limit in total is {total}")
     return found

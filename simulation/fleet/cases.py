@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
+from services.router.dispatch.heard import PULSE_S as FIELD_PULSE_S
 from services.router.dispatch.permits import Limit, Limits
 from simulation.check import check_log
 from simulation.fleet import instances
@@ -36,7 +37,8 @@ PULSE_S = 1.0
 
 
 def ours(instance: Instance, *, on_arrival: bool = False, limits: Limits | None = None) -> Outcome:
-    product = Product(instance, on_arrival=on_arrival, pulse_s=PULSE_S, limits=limits or Limits())
+    pulse_s = FIELD_PULSE_S if instance.concurrency is not None else PULSE_S
+    product = Product(instance, on_arrival=on_arrival, pulse_s=pulse_s, limits=limits or Limits())
     outcome = product.run()
     if not outcome.complete:
         raise RuntimeError(

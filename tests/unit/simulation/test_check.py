@@ -68,6 +68,14 @@ def test_permits_above_their_limit_at_any_moment_are_seen() -> None:
     assert "model:m is held 2 times" in wrong(*together, limits=limits)[0]
 
 
+def test_a_total_over_all_names_counts_every_name() -> None:
+    limits = Limits(model=Limit(total=1))
+    told = [build(events.TaskReleased, task=t, attempt=1, epoch=1, permits=(f"model:{t}",)) for t in ("a", "b")]
+    wanted = "2 permits of kind model are held, the limit in total is 1"
+    assert wanted in wrong(*told, limits=limits)
+    assert wanted not in wrong(*told, limits=Limits(model=Limit(total=2)))
+
+
 def test_an_attempt_that_never_ended_is_seen() -> None:
     assert "never ended" in wrong(released(), started())[0]
     lost_by_a_former_epoch = [released(), started(), build(events.DispatcherElected, epoch=2), failed("lost", epoch=1)]
