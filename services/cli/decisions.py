@@ -113,7 +113,7 @@ def _known(decision: Json, names: Names, show_all: bool) -> list[Section]:
         for row in rows if show_all else rows[:1]:
             title = f"How well that is known ({row['model']} on {_name(row, names)}):"
             sections.append(Section([title], least=1))
-            sections.append(Section([], table=evidence(row), least=3))
+            sections.append(Section([], table=evidence(row, everything=show_all), least=3))
     if removed:
         told = [f"{row['model']} on {_name(row, names)} ({row['reason']})" for row in removed]
         more = [] if show_all or len(told) <= REMOVALS + 1 else [f"and {len(told) - REMOVALS} more"]

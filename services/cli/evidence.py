@@ -5,6 +5,7 @@ Answers "why should I believe that?" for one candidate, from the router's JSON. 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -28,8 +29,8 @@ def is_measured(measure: Json) -> bool:
     return bool(measure["level"] == "cell")
 
 
-def evidence(row: Json) -> Rows:
-    """One row a number, the speeds first."""
+def evidence(row: Json, *, everything: bool = False) -> Rows:
+    """One row a number, the speeds first; with ``everything`` also what seldom decides."""
     lines: list[tuple[str, ...]] = [
         ("writes", _rate(row["decode"]), _source(row["decode"])),
         ("reads the prompt", _rate(row["prefill"]), _source(row["prefill"])),
@@ -45,7 +46,22 @@ def evidence(row: Json) -> Rows:
     others = row.get("others_use")
     if others != 0.0:
         lines.append(("used by others", known(others, numbers.share), UNKNOWN if others is None else "slows it down"))
+    if everything:
+        lines += _seldom(row)
     return Rows(("", ">", ""), lines)
+
+
+def _seldom(row: Json) -> list[tuple[str, ...]]:
+    """What further streams and others cost there, and how sure the speed is."""
+    lines: list[tuple[str, ...]] = []
+    if row.get("slowdown"):
+        slower = known(row["slowdown"]["value"], lambda value: f"+{numbers.share(value)}")
+        lines.append(("a further stream", slower, f"{_source(row['slowdown'])}; on the time of each"))
+    if row.get("others_weight"):
+        lines.append(("weight of others", _said(row["others_weight"], numbers.plain), _source(row["others_weight"])))
+    if row.get("uncertainty") is not None:
+        lines.append(("the speed is sure", f"to ×{math.exp(row['uncertainty']):.1f}", "shown only: it changes no cost"))
+    return lines
 
 
 def _rate(measure: Json) -> str:

@@ -185,3 +185,13 @@ def test_a_preview_says_whether_it_would_start_at_once_or_why_and_how_long_not()
     assert "Now: it would wait (about 4.20 s; place 3 of 3): desktop is free in 4 s." in told
     told = text_of(decisions.preview(body | {"prospect": held | {"starts_s": None, "reason": "no_worker: nobody"}}))
     assert "Now: it would wait (unknown; place 3 of 3): nobody." in told
+
+
+def test_all_also_shows_what_further_streams_and_others_cost_and_how_sure_the_speed_is() -> None:
+    learned = {"value": 0.42, "level": "worker", "n": 12, "age_s": 30.0}
+    row = dict(example("`GET /route/preview`")["candidates"][0], slowdown=learned, others_weight=learned)
+    told = {name: (value, source) for name, value, source in evidence(row, everything=True).rows}
+    assert told["a further stream"][0] == "+42 %"
+    assert told["weight of others"][0] == "0.42"
+    assert told["the speed is sure"] == ("to ×1.2", "shown only: it changes no cost")
+    assert "a further stream" not in {name for name, *_ in evidence(row).rows}
