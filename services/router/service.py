@@ -100,6 +100,7 @@ class RouterService(Questions):
         self._loops: list[asyncio.Task[None]] = []
         self._later: asyncio.TimerHandle | None = None
         self._next: asyncio.Handle | None = None
+        self._rested_at = 0.0
         self._last = 0
 
     # -- life ----------------------------------------------------------------------------------------------------------
@@ -141,18 +142,25 @@ class RouterService(Questions):
     # -- what goes out -------------------------------------------------------------------------------------------------
 
     def _step(self) -> None:
-        """Look again, once for all that comes in during one turn of the loop: under load that is many credits and texts."""
+        """Look again, once for all that comes in meanwhile, and rest between two looks as long as the last one took:
+        under load the looks take half of the time at most, and each serves many credits and texts."""
         if self._next is None:
-            self._next = asyncio.get_running_loop().call_soon(self._look)
+            loop = asyncio.get_running_loop()
+            wait_s = self._rested_at - loop.time()
+            self._next = loop.call_later(wait_s, self._look) if wait_s > 0 else loop.call_soon(self._look)
 
     def _look(self) -> None:
         """Cheap when there is nothing to do; never before the log has been read."""
         self._next = None
+        loop = asyncio.get_running_loop()
+        began = loop.time()
         if self._loops and self._bus.connected:
             try:
                 self._executor.start(self.desk.decide(self._clock.unix()))
             except Exception:  # what came next may put it right; ending here would end every other task's way too
                 log.exception("cannot decide", action="step_failed", position=self.desk.state.position)
+        ended = loop.time()
+        self._rested_at = ended + (ended - began)
 
     def _told(self, event: AnyEvent) -> None:
         """A new fact: counted, and passed on to whoever reads its task."""
@@ -170,7 +178,7 @@ class RouterService(Questions):
 
     def _looked_soon(self) -> None:
         self._later = None
-        self._look()
+        self._step()
 
     def _on_pulse(self, message: Msg) -> None:
         self.desk.beat(self._clock.monotonic(), self._clock.unix())

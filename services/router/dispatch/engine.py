@@ -121,6 +121,8 @@ def _end(turn: Turn, task_id: str, task: Task) -> TaskCancelled | TaskDead | Tas
 def _releases(turn: Turn, ending: set[str]) -> Iterator[Action]:
     """As many as there are free credits; tasks with an end on its way are left alone."""
     state, live, now, config = turn.state, turn.live, turn.now, turn.config
+    if all(task.attempts and task.live is not None for task in state.tasks.values()):
+        return  # nobody waits: most looks of a fleet that keeps up
     if any(key.endswith(".rel") for key in live.pending) or not any(available(state, live, now).values()):
         return  # releases on their way hold permits and credits that the fold does not show yet
     skip = frozenset(task_id for task_id, task in state.tasks.items() if _is_ending(turn, task_id, task, ending))
