@@ -201,15 +201,20 @@ def _reason(best: Candidate, others: Sequence[Candidate], fleet: Fleet) -> str:
         return f"nobody who could answer was heard lately; waits for {fleet.workers[best.worker].name}"
     total = best.predicted.total_s or 0.0
     if not others:
-        return f"the only one that can answer; {total:.1f} s predicted"
+        return f"the only one that can answer; {_s(total)} predicted"
     second = others[0]
     name = fleet.workers[second.worker].name
     rival = name if second.model == best.model else f"{second.model} on {name}"
     if best.fresh and not second.fresh:
-        return f"{total:.1f} s predicted; the load of {rival} is unknown"
+        return f"{_s(total)} predicted; the load of {rival} is unknown"
     if second.cost_s == best.cost_s:
-        return f"{total:.1f} s predicted, the same as {rival}; drawn by lot"
+        return f"{_s(total)} predicted, the same as {rival}; drawn by lot"
     more = second.cost_s - best.cost_s
     if second.model == best.model:
-        return f"{total:.1f} s predicted, the least; {rival} would cost {more:.1f} s more"
-    return f"{total:.1f} s predicted at quality {best.quality.value:.2f}, the least cost; {rival} would cost {more:.1f} s more"
+        return f"{_s(total)} predicted, the least; {rival} would cost {_s(more)} more"
+    return f"{_s(total)} predicted at quality {best.quality.value:.2f}, the least cost; {rival} would cost {_s(more)} more"
+
+
+def _s(value: float) -> str:
+    """Below a second a tenth is too coarse to tell two machines apart."""
+    return f"{value:.2f} s" if value < 1.0 else f"{value:.1f} s"
