@@ -16,7 +16,7 @@ matplotlib.use("svg")
 matplotlib.rcParams["svg.hashsalt"] = "headrace"
 matplotlib.rcParams["svg.fonttype"] = "none"
 
-from matplotlib import pyplot  # noqa: E402 - the backend is chosen first
+from matplotlib import pyplot, ticker  # noqa: E402 - the backend is chosen first
 
 COLOURS = {"ours": "#1f6feb", "oracle": "#57606a", "bound": "#8c959f"}
 OTHERS = "#d0a36a"
@@ -51,6 +51,9 @@ def _bars(results: Results, case: str, prefix: str, title: str, path: Path) -> N
             color=[COLOURS.get(label.split(",")[0], OTHERS) for label in labels],
         )  # fmt: skip
         axis.set_xscale("log")
+        axis.set_xlim(left=1.0)
+        axis.xaxis.set_major_formatter(ticker.StrMethodFormatter("{x:g}"))
+        axis.xaxis.set_minor_formatter(ticker.NullFormatter())
         axis.set_title(fleet)
         axis.set_xlabel("s")
         axis.grid(axis="x", alpha=0.3)
