@@ -34,6 +34,7 @@ STATS = Statistics([cell("m", "code", "w1", decode=50.0, quality=0.8), cell("n",
 def test_where_the_first_idea_stands_no_other_pair_is_told() -> None:
     told = released(STATS, first=Choice(model="m", worker="w1"))
     assert told.candidates == ()
+    assert told.uncertainty is not None
     assert told.uncertainty < 1.0
 
 
@@ -41,9 +42,9 @@ def test_where_it_changed_all_pairs_are_told_the_cheapest_first_with_all_their_p
     told = released(STATS, first=Choice(model="n", worker="w2"))
     assert [(c.model, c.worker) for c in told.candidates] == [("m", "w1"), ("n", "w2")]
     mine, other = told.candidates
-    assert mine.cost_s is not None and other.cost_s is not None and mine.cost_s < other.cost_s
+    assert mine.cost_s < other.cost_s
     assert (mine.resident, other.resident, other.others_use) == (True, False, 0.5)
-    assert (mine.predicted.load_s, other.predicted.load_s is not None and other.predicted.load_s > 0) == (0.0, True)
+    assert mine.predicted.load_s == 0.0 < (other.predicted.load_s or 0.0)
     assert (mine.decode.level, other.decode.level) == ("cell", "cell")
     for candidate in told.candidates:
         parts = candidate.predicted
