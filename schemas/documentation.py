@@ -120,7 +120,9 @@ task.
   tokens per second, `load` is seconds, `quality` and every `use` are in [0, 1].
 - Fields are only ever added, each with a default; none is renamed, and none changes its meaning. A new value in a closed
   list (`enum`) is a new version of the type, because an older reader could not read it. Skip fields that you do not know.
-- A decision can be recomputed from `task.submitted` and `task.routed` alone, and any key of a statistic from
+- `exact` in a decision says that its statistics were precisely the fold of the log up to `position`; then it can be computed
+  again to the last bit from the log up to `folded` (`headrace explain TASK --verify`).
+- A decision's choice can be recomputed from `task.submitted` and `task.routed` alone, and any key of a statistic from
   `task.completed` alone: `tests/story/test_event_contents.py` does both.
 - An event that was exported and imported elsewhere carries its original time in the header `Headrace-At` (microseconds)
   and its original sequence in `Headrace-Seq`. Ages come from the first, `position` in a decision counts in the second;

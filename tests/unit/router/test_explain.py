@@ -25,7 +25,9 @@ def explain(*known: AnyEvent, routed: TaskRouted | None = ROUTED, state: str = "
 
 def test_a_completed_task_is_told_from_the_question_to_the_answer() -> None:
     words = explain(SUBMITTED, ROUTED, RELEASED, STARTED, build(events.TaskCompleted))
-    assert words[0].startswith("A chat task in English of the domain code (by its words, confidence 0.90), about 200 tokens")
+    assert words[0].startswith(
+        "A chat task in English of the domain code (by its words, confidence 0.90), about 200 tokens"
+    )
     assert words[0].endswith("The client insists on context 8192.")
     assert words[1] == "qwen3:8b on desk was chosen: least cost."
     assert words[-4] == "It left the queue after 0.00 s, for whichever free machine takes it first, most likely desk."
