@@ -121,10 +121,12 @@ def _mean_s(job: Job, world: World) -> float:
     )
 
 
-def oracle(
-    instance: Instance, measure: Callable[[Outcome], float], limits: Limits = UNLIMITED, *, free: bool = False
-) -> Outcome:
-    """The best by ``measure``, least is best: of the five, or with ``free`` of six without promises."""
+def clairvoyants(instance: Instance, limits: Limits = UNLIMITED, *, free: bool = False) -> tuple[Outcome, ...]:
+    """What each of the five orders comes to; with ``free`` each of six without promises."""
     orders = (*ORDERS, SHORT_FIRST) if free else ORDERS
-    runs = (World(instance, Clairvoyant(order, free=free), limits).run() for order in orders)
-    return min(runs, key=measure)
+    return tuple(World(instance, Clairvoyant(order, free=free), limits).run() for order in orders)
+
+
+def oracle(instance: Instance, measure: Callable[[Outcome], float], *, free: bool = False) -> Outcome:
+    """The best of them by ``measure``, least is best."""
+    return min(clairvoyants(instance, free=free), key=measure)
