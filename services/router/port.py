@@ -80,7 +80,8 @@ class NewTask(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Submitted(msgspec.Struct, frozen=True, kw_only=True):
-    """What the router stored (its PubAck is in). ``decision`` is provisional until the task starts; ``prospect`` is a preview's."""
+    """What the router stored (its PubAck is in). ``decision`` is provisional until the task starts;
+    ``prospect`` is a preview's."""
 
     task: str
     domain: Domain
