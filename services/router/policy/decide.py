@@ -212,7 +212,9 @@ def _reason(best: Candidate, others: Sequence[Candidate], fleet: Fleet) -> str:
     more = second.cost_s - best.cost_s
     if second.model == best.model:
         return f"{_s(total)} predicted, the least; {rival} would cost {_s(more)} more"
-    return f"{_s(total)} predicted at quality {best.quality.value:.2f}, the least cost; {rival} would cost {_s(more)} more"
+    return (
+        f"{_s(total)} predicted at quality {best.quality.value:.2f}, the least cost; {rival} would cost {_s(more)} more"
+    )
 
 
 def _s(value: float) -> str:
