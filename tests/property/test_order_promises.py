@@ -73,7 +73,7 @@ def test_everyone_whom_a_look_ahead_jumps_counts_by_another_count_too(
 
     monkeypatch.setattr(planner.Pass, "_warm_instead", counted)
     monkeypatch.setattr(engine, "plan", plan)
-    product = Product(instances.bursty(fleet, 1, load=0.6, tasks=200), pulse_s=1.0)
+    product = Product(instances.bursty(fleet, 1, load=0.6, tasks=120), pulse_s=1.0)
     assert product.run().complete
     assert 1 <= max(jumped.values()) <= 4
     said = {event.task: event.bypasses for event, _ in product.log if isinstance(event, TaskReleased)}
