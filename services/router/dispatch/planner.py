@@ -104,7 +104,7 @@ class Pass:
     placed: Counter[frozenset[str]] = field(default_factory=Counter)
 
     def __post_init__(self) -> None:
-        self.free = sum(machine.free for machine in self.machines.values() if machine.heard)
+        self.free = {worker for worker, machine in self.machines.items() if machine.heard and machine.free > 0}
         self.bids = Bids(self.state, self.live, self.machines, self.outlook)
         self.releasing = Releasing(self.state, self.live, self.now, self.counts, self.machines)
 
@@ -117,7 +117,7 @@ class Pass:
             if task_id in self.gone:
                 index += 1
                 continue
-            if self.placed and self.placed[self.bids.machines_for(task)] >= window:
+            if self.placed and self._is_hidden(task, window):
                 hidden.append(task)
                 index += 1
                 continue
@@ -150,6 +150,11 @@ class Pass:
         if len(self.releases) >= RELEASES_MOST:
             return True
         return not self.free and self.placed.total() >= window
+
+    def _is_hidden(self, task: Task, window: int) -> bool:
+        """Behind a window of those who may go to the same machines; or behind one of all, and nobody is free for it."""
+        machines = self.bids.machines_for(task)
+        return self.placed[machines] >= window or (self.placed.total() >= window and self.free.isdisjoint(machines))
 
     def _bid(self, task: Task, behind_it: int) -> Offer | None:
         """Its best offer; None, with the reason noted, where it cannot be placed at all and so does not count for the window."""
@@ -226,8 +231,10 @@ class Pass:
 
     def _take(self, task: Task, release: Release, behind_it: int) -> None:
         release = self._told(task, release, behind_it)
-        self.machines[release.expected].free -= 1
-        self.free -= 1
+        machine = self.machines[release.expected]
+        machine.free -= 1
+        if not machine.free:
+            self.free.discard(release.expected)
         self.counts.take(release.permits)
         self.releases.append(release)
         self.gone.add(task.submitted.task)
