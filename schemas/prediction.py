@@ -46,8 +46,8 @@ def factor(others_use: float | None, weight: float = 1.0, known: float = 1.0) ->
     """The share of the machine's speed that is ours, in [0.25, 1].
 
     ``known`` is the share of the speed's samples that say what others used meanwhile: a speed that was measured without that
-    holds their use already, and only the rest is taken off. Unknown use takes off the most that a reported one could, so silence never
-    gains: factor(None) <= factor(u) for every u, of the same statistics.
+    holds their use already, and only the rest is taken off. Unknown use takes off the most that a reported one could, so that
+    silence never gains: factor(None) <= factor(u) for every u, of the same statistics.
     """
     most = 1.0 - FREE_LEAST
     return 1.0 - known * (most if others_use is None else min(weight * others_use, most))

@@ -137,7 +137,11 @@ class Through:
         async def one(number: int) -> None:
             body = Body(inputs=(text_for(task_s, number),))
             task = NewTask(
-                client=f"client-{number % 4}", body=body, kind="embedding", wants=Wants(model=EMBEDDER), options=Options()
+                client=f"client-{number % 4}",
+                body=body,
+                kind="embedding",
+                wants=Wants(model=EMBEDDER),
+                options=Options(),
             )
             submitted = await self.service.submit(task)
             async with self.service.follow(submitted.task) as updates:
