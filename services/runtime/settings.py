@@ -1,7 +1,7 @@
 """What a person may set, from TOML and from ``HEADRACE_<SECTION>_<KEY>``.
 
-Answers "how should it behave here?". The environment stands over the file, the file over the defaults of ``sections``. A key that does not
-exist or cannot be so is refused by name, never ignored: a misspelt limit would be no limit. Lists in the environment are
+Answers "how should it behave here?". The environment stands over the file, the file over the defaults of ``sections``. A key that
+does not exist or cannot be so is refused by name, never ignored: a misspelt limit would be no limit. Lists in the environment are
 separated by commas; the tables ``[models]``, ``[domains]`` and ``[wake]`` come from the file only.
 """
 
