@@ -55,7 +55,7 @@ def test_everyone_whom_a_look_ahead_jumps_counts_by_another_count_too(
     """The planner's own passes, but each jump is counted here: everybody between the head and the one that goes first."""
     jumped: Counter[str] = Counter()
     real = [False]
-    look_ahead, planned = planner.Pass._warm_instead, engine.plan
+    look_ahead, planned = planner.Pass._warm_instead, planner.plan
 
     def counted(self: planner.Pass, waiting: list[Task], index: int, *rest: Any) -> Any:
         found = look_ahead(self, waiting, index, *rest)
