@@ -186,7 +186,7 @@ def test_no_credit_and_no_limit_is_exceeded_and_everybody_else_knows_why_he_wait
 def test_a_machine_that_can_be_released_to_by_nobody_changes_nothing_for_the_others(
     fleet: list[Box], queue: list[Ask], limits: Limits, box: Box, out: str
 ) -> None:
-    """But for limits of backends: a group reserves a permit for each holder whose pull may stand, a lane for its machine alone."""
+    """But for limits of backends: a group reserves a permit for each holder whose pull may stand, a lane for its own."""
     limits = replace(limits, backend=Limit())
     queue = [Ask(**{**vars(ask), "worker": None if ask.worker == len(fleet) else ask.worker}) for ask in queue]
     desk = world(fleet, queue, limits)
