@@ -122,7 +122,7 @@ class Worker:
     def _durables(self) -> dict[str, int]:
         """The confirmed consumers of what it holds now."""
         held = {lane_durable(self.name), *(group_durable("cpu_inference", model) for model in self.models)}
-        return {durable: int(self.speed) for durable in self.armable if durable in held}
+        return {durable: min(int(self.speed), 9) for durable in self.armable if durable in held}
 
     def _execute(self, commands: list[Command]) -> None:
         for command in commands:

@@ -36,9 +36,12 @@ from support.machines import WEIGHTS
 def cost_again(submitted: TaskSubmitted, routed: TaskRouted, pair: Candidate) -> tuple[float, float]:
     """(total, cost) in seconds by the rule of docs/scoring.md; unknown counts as its worst case."""
     weights = routed.policy.weights
-    least, weight = weights["others_factor_least"], 1.0 if pair.others_weight is None else known(pair.others_weight)
-    share = None if pair.others_use is None else 1.0 - weight * pair.others_use
-    share = least if share is None else min(max(share, least), 1.0)
+    most, weight = (
+        1.0 - weights["others_factor_least"],
+        1.0 if pair.others_weight is None else known(pair.others_weight),
+    )
+    told = 1.0 if pair.use_known is None else known(pair.use_known)
+    share = 1.0 - told * (most if pair.others_use is None else min(weight * pair.others_use, most))
     wait = weights["unknown_wait_s"] if pair.predicted.wait_s is None else pair.predicted.wait_s
     load = 0.0 if pair.resident else known(pair.load)
     prompt, output = pair.prompt_tokens, known(pair.output_tokens)
