@@ -143,6 +143,17 @@ def test_channels_are_forgotten_when_ended_or_left_and_nobodys_task() -> None:
     assert channels.get("t") is None
 
 
+def test_an_ended_channel_that_is_still_read_is_kept_until_its_reader_has_left() -> None:
+    channels = opened()
+    reader = Reader(channels)
+    channels.ended(status(), None, now=10.0)
+    channels.forget(71.0, 60.0, lambda task: False)
+    assert channels.get("t") is not None
+    channels.leave(reader.channel, reader.queue, 72.0)
+    channels.forget(132.0, 60.0, lambda task: False)
+    assert channels.get("t") is None
+
+
 async def test_reading_ends_with_the_end() -> None:
     channels = opened(chunk(0, "a"))
     channels.ended(status(), answer("a"), now=1.0)
