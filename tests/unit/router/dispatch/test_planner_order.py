@@ -252,6 +252,15 @@ def test_a_release_records_the_machine_that_it_is_for_however_many_there_are() -
     assert [given.worker for given in release.inputs] == sorted(given.worker for given in release.inputs)
 
 
+def test_a_release_records_each_machine_that_could_have_served_once() -> None:
+    desk = Planning()
+    for worker in ("w3", "w1", "w2"):
+        desk.joins(worker)
+    desk.joins("other", "n")
+    desk.arrives("t1", model="m")
+    assert [given.worker for given in desk.release("t1").inputs] == ["w1", "w2", "w3"]
+
+
 def test_a_deadline_that_has_passed_ends_in_busy() -> None:
     desk = Planning()
     desk.joins("w1")
