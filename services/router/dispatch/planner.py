@@ -79,10 +79,11 @@ def plan(
 
 
 class Held(NamedTuple):
-    """Why a task waits, and how long it will, where that is known."""
+    """Why a task waits, how long, where that is known, and for what: its best offer of those that no limit forbids."""
 
     reason: str
     wait_s: float | None
+    offer: Offer
 
 
 @dataclass
@@ -139,7 +140,7 @@ class Pass:
                 self.placed[self.bids.machines_for(task)] += 1
                 self.holds[task_id] = result.reason
                 self.starts[task_id] = result.wait_s
-                self._place(task, offer)
+                self._place(task, result.offer)
             index += 1
         if explain:
             self._rest([*hidden, *waiting[index:]], index - len(hidden))
@@ -147,9 +148,7 @@ class Pass:
 
     def _is_over(self, window: int) -> bool:
         """Nothing more can leave, or the window is full: what stands behind it is of interest to a free machine only."""
-        if len(self.releases) >= RELEASES_MOST:
-            return True
-        return not self.free and self.placed.total() >= window
+        return len(self.releases) >= RELEASES_MOST or (not self.free and self.placed.total() >= window)
 
     def _is_hidden(self, task: Task, window: int) -> bool:
         """Behind a window of those who may go to the same machines; or behind one of all, and nobody is free for it."""
@@ -184,9 +183,9 @@ class Pass:
             without |= {found.worker}
             found = self.bids.best(task, behind_it, self.counts, without)
         if refused is not None:
-            return Held(refused.reason, None)
+            return Held(refused.reason, found.wait_s if found else None, found or offer)
         somebody_free = self.bids.somebody_free(task, self.counts)
-        return Held(why_held(offer, self.machines[offer.worker].name, somebody_free), offer.wait_s)
+        return Held(why_held(offer, self.machines[offer.worker].name, somebody_free), offer.wait_s, offer)
 
     def _warm_instead(
         self, waiting: list[Task], index: int, head: Release, counts: list[int]

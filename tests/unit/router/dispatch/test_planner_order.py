@@ -207,6 +207,22 @@ def test_nor_does_a_crowd_before_a_full_backend() -> None:
     assert desk.code("t0") == "backend_full"
 
 
+def test_who_is_kept_from_a_full_backend_queues_at_the_next_machine_and_the_rest_take_a_slower_one() -> None:
+    """The wide machine has slots and no permit. The next one is done after 15 s, then after 27 s; the slow one after 25 s."""
+    desk = Planning(Limits(backend=Limit(names={"wide": 1})), {("m", "slow"): taking(23.0)})
+    desk.joins("wide", free=8)
+    desk.joins("next")
+    desk.joins("slow")
+    desk.busy("wide", "r1", free=7, left_s=0.5)
+    desk.busy("next", "r2", left_s=3.0)
+    for task in ("t1", "t2"):
+        desk.arrives(task, model="m")
+    planned = desk.plan()
+    assert [(release.task, release.expected) for release in planned.releases] == [("t2", "slow")]
+    assert planned.holds["t1"].startswith("backend_full: ")
+    assert planned.starts["t1"] == pytest.approx(3.0)
+
+
 @pytest.mark.parametrize("kind", ["model", "client"])
 def test_nor_do_tasks_that_a_limit_holds_back(kind: str) -> None:
     limit = Limit(names={"large": 1}) if kind == "model" else Limit(names={"greedy": 1})
