@@ -50,7 +50,14 @@ def test_an_attempt_starts_after_its_release_and_only_unless_it_was_revoked() ->
 
 def test_everything_that_may_happen_happens_to_somebody() -> None:
     happened = {type(entry.event) for entry in LOG}
-    only_elsewhere = {events.WorkerLoad, events.WorkerLeft, events.BenchCompleted, events.TaskFailed}
+    only_elsewhere = {
+        events.WorkerLoad,
+        events.WorkerLeft,
+        events.WorkerPaused,
+        events.WorkerResumed,
+        events.BenchCompleted,
+        events.TaskFailed,
+    }
     assert happened == set(events.EVENT_TYPES) - only_elsewhere
 
 

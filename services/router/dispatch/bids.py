@@ -20,6 +20,8 @@ from services.router.dispatch.permits import Counts
 from services.router.dispatch.state import RouterState, Task
 
 _Pairs = tuple[tuple[str, tuple[str, ...]], ...]
+NEARLY_EQUAL = 0.1
+"""Of the service time: less than the spread of a speed that was measured ten times."""
 UNARMED = 10
 """Behind every pull priority (0 to 9): no pull of the machine stands for the model."""
 
@@ -80,9 +82,20 @@ class Bids:
     def best(self, task: Task, behind: int, counts: Counts, without: frozenset[str] = frozenset()) -> Offer | None:
         """The pair of least cost, or the one that the route's policies prefer; None where nobody there may serve it."""
         tried = _failed_on(task)
-        if tried:
-            return self._choose(task, behind, counts, without | tried) or self._choose(task, behind, counts, without)
-        return self._choose(task, behind, counts, without)
+        found = self._choose(task, behind, counts, without | tried) if tried else None
+        found = found or self._choose(task, behind, counts, without)
+        if found is None or not found.in_flight or found.wait_s or found.load_s:
+            return found
+        return self._emptier(task, found, self.all(task, behind, counts, without | tried))
+
+    def _emptier(self, task: Task, best: Offer, offers: list[Offer]) -> Offer:
+        """Of machines with several slots that are as good as equal, one with fewer at work (case 19): how long those will take is
+        known worse than that. A route's policies have their own word on it."""
+        if self.outlook.prefer is not None and task.submitted.wants.route is not None:
+            return best
+        most_s = best.cost_s + NEARLY_EQUAL * (best.prefill_s + best.decode_s)
+        equals = [o for o in offers if o.free and o.fresh == best.fresh and o.cost_s <= most_s and not o.load_s]
+        return min([best, *equals], key=lambda o: (o.in_flight, o.cost_s))
 
     def _choose(self, task: Task, behind: int, counts: Counts, without: frozenset[str]) -> Offer | None:
         if self.outlook.prefer is not None and task.submitted.wants.route is not None:

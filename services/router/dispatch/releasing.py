@@ -15,7 +15,7 @@ from schemas.subjects import ANY_LANE, group_durable, lane_durable
 from services.router.dispatch.completion import Machine
 from services.router.dispatch.live import ALIVE_S, Live
 from services.router.dispatch.offers import Offer
-from services.router.dispatch.permits import Counts
+from services.router.dispatch.permits import UNBOUND, Counts
 from services.router.dispatch.state import RouterState, Task, served
 
 ABOUT = 0.89
@@ -82,11 +82,14 @@ class Releasing:
         )
 
     def _may_take_the_group(self, task: Task, offer: Offer, capability: str, alike: tuple[str, ...]) -> bool:
+        """Never where backends have limits: a release to the group reserves a place at every holder's until one of them has
+        started, and a burst over idle machines would leave one by one."""
         durable = group_durable(capability, offer.model)
         everyone = self._pullers(offer.model, capability)
         return (
             task.submitted.wants.worker is None
             and not _was_refused(task)
+            and self.counts.limits.backend == UNBOUND
             and set(everyone) <= set(alike)
             and all(self._heard(worker) for worker in everyone)
             and durable in self._armed(offer.worker)

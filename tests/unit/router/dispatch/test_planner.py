@@ -93,7 +93,7 @@ def test_a_full_backend_does_not_keep_its_task_from_another_machine() -> None:
     desk.credit("w2", priority=5)
     desk.submit("t1")
     desk.submit("t2")
-    assert released(desk) == [("t1", "any", "w1"), ("t2", "w2", "w2")]
+    assert released(desk) == [("t1", "w1", "w1"), ("t2", "w2", "w2")]
 
 
 @pytest.mark.parametrize(("kind", "limit"), [("model", Limits(model=Limit(1))), ("client", Limits(client=Limit(1)))])
@@ -201,3 +201,11 @@ def test_after_a_refusal_the_task_goes_to_a_lane_where_only_who_may_can_take_it(
     desk.wait(1.1)
     desk.credit("w1")
     assert released(desk) == [("t1", "w1", "w1")]
+
+
+def test_with_limits_on_backends_a_burst_over_idle_machines_leaves_at_once() -> None:
+    desk = fleet(Limits(backend=Limit(1)), w1=0, w2=0, w3=0)
+    for n in range(3):
+        desk.submit(f"t{n}")
+    first = [action.event for action in of(Publish, desk.decide()) if isinstance(action.event, events.TaskReleased)]
+    assert sorted((event.lane, event.expected_worker) for event in first) == [("w1", "w1"), ("w2", "w2"), ("w3", "w3")]
