@@ -108,7 +108,9 @@ async def known(proof: Proof) -> None:
     last = max((e.seq for e in log if isinstance(e.event, TaskCompleted | QualityJudged)), default=0)
 
     async def reached() -> bool:
-        return bool((await proof.http.get("/stats")).json()["position"] >= last)
+        position = (await proof.http.get("/stats")).json()["position"]
+        assert position >= last, f"the statistics reach {position} of {last}"
+        return True
 
     await eventually(reached, within_s=30)
 
@@ -128,7 +130,9 @@ async def beats(proof: Proof, count: int) -> None:
         first = await seqs()
 
         async def later() -> bool:
-            return all(seq >= first.get(worker, 0) + count for worker, seq in (await seqs()).items())
+            now = await seqs()
+            assert all(seq >= first.get(worker, 0) + count for worker, seq in now.items()), f"{now} after {first}"
+            return True
 
         await eventually(later, within_s=30, every_s=0.1)
 
