@@ -82,7 +82,7 @@ class Decider:
     async def _verdict(
         self, route: Route, service: DecisionService, options: Mapping[str, str], task: NewTask, fleet: Fleet
     ) -> Verdict:
-        by, began = service.url or service.model or _smallest(fleet) or "nobody", self._clock.monotonic()
+        by, began = service.public_url or service.model or _smallest(fleet) or "nobody", self._clock.monotonic()
         try:
             async with asyncio.timeout(service.timeout_s):
                 if service.url is not None:

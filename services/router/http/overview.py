@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 
+import msgspec
 from fastapi import APIRouter, Request
 from starlette.responses import PlainTextResponse, Response
 
@@ -12,6 +13,7 @@ from services.router.http.fleet_rows import model_rows, worker_rows
 from services.router.http.reading import typed
 from services.router.http.replies import Json
 from services.router.http.stats_rows import StatsFilter, refuse_unknown, stats_rows
+from services.router.policy.routes import Route
 from services.router.port import RouterPort
 
 WELCOME = """\
@@ -43,7 +45,7 @@ def overview_routes(router: RouterPort) -> APIRouter:
     @routes.get("/routes")
     async def virtual() -> Response:
         now = router.routes()
-        rows = [now.routes.routes[name] for name in sorted(now.routes.routes)]
+        rows = [_shown(now.routes.routes[name]) for name in sorted(now.routes.routes)]
         return Json({"virtual": now.routes.names, "routes": rows, "path": now.path, "problem": now.problem})
 
     @routes.get("/stats")
@@ -73,3 +75,11 @@ def overview_routes(router: RouterPort) -> APIRouter:
         return Json(readiness, 200 if readiness.ready else 503)
 
     return routes
+
+
+def _shown(route: Route) -> Route:
+    """Without what may be a secret in the address of its decision service."""
+    if route.decision is None:
+        return route
+    decision = msgspec.structs.replace(route.decision, url=route.decision.public_url)
+    return msgspec.structs.replace(route, decision=decision)

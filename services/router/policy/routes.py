@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Literal
+from urllib.parse import urlsplit
 
 import msgspec
 
@@ -38,6 +39,14 @@ class DecisionService(msgspec.Struct, frozen=True, kw_only=True):
     model: str | None = None
     instructions: str = "Choose the option that fits the request best: the cheapest one that will do it well."
     timeout_s: float = 3.0
+
+    @property
+    def public_url(self) -> str | None:
+        """``url`` as the log and pages may show it: without user, password and query, which may hold a key."""
+        if self.url is None:
+            return None
+        parts = urlsplit(self.url)
+        return parts._replace(netloc=parts.netloc.rpartition("@")[2], query="", fragment="").geturl()
 
 
 class Route(msgspec.Struct, frozen=True, kw_only=True):

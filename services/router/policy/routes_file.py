@@ -10,6 +10,7 @@ import re
 import tomllib
 from collections.abc import Sequence
 from typing import Annotated, Any
+from urllib.parse import urlsplit
 
 import msgspec
 
@@ -62,7 +63,7 @@ def parse_routes(text: str, path: str = "routes.toml") -> Routes:
     """Raises SettingsError ``<path>, line <n>: <key>: <what is wrong, and what would do>``."""
     try:
         tree = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise SettingsError(_syntax(str(error), text, path)) from error
     routes: dict[str, Route] = {}
     for name, table in tree.items():
@@ -98,6 +99,7 @@ def _route(name: str, table: Any) -> Route:
     decision = None
     if raw.decision_service is not None or DECISION_SERVICE in plugins:
         decision = DecisionService(**msgspec.structs.asdict(raw.decision_service or _Decision()))
+        _check_url(decision.url)
     return Route(
         name=name, by=by, targets=targets, fallback=fallback, plugins=plugins if by == "policy" else {},
         slider=raw.slider, decision=decision if by == "policy" and DECISION_SERVICE in plugins else None,
@@ -142,9 +144,24 @@ def _check_targets(targets: tuple[Target, ...], fallback: tuple[Target, ...]) ->
             raise _Fault("a fallback has no weight: the first that can answer is taken", "fallback", at, "weight")
 
 
+def _check_url(url: str | None) -> None:
+    """The address itself is not repeated: a password may be in it."""
+    if url is None:
+        return
+    try:
+        parts = urlsplit(url)
+        good = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        good = False
+    if not good:
+        raise _Fault("is no address of a service; expected http://host or https://host", "decision_service", "url")
+
+
 def _fault_of(error: msgspec.ValidationError) -> _Fault:
     """msgspec says ``Expected `float`, got `str` - at `$.targets[0].weight```."""
-    words, _, at = str(error).partition(" - at `$")
+    words, _, at = (
+        str(error).replace("[...]", "").partition(" - at `$")
+    )  # which value of a table it is, it does not say
     keys: list[Key] = [int(n) if n else key for key, n in re.findall(r"\.([^.\[`]+)|\[(\d+)\]", at)]
     if unknown := re.search(r"unknown field `(.*)`", words):
         kind = {"targets": _Target, "fallback": _Target, "decision_service": _Decision}.get(

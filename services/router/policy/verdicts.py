@@ -52,14 +52,14 @@ def read_verdict(answer: str | bytes, criteria: Mapping[str, str], by: str, took
     """From ``{"probabilities": {model: p}, "confidence": c}`` or ``{"option": n, "confidence": c}``. Raises ValueError."""
     try:
         said = msgspec.json.decode(answer)
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, RecursionError) as error:
         raise ValueError(f"its answer is no JSON: {error}") from error
     if not isinstance(said, dict):
         raise ValueError(f"its answer is a {type(said).__name__}, not an object")
     probabilities = _probabilities(said, list(criteria))
     confidence = said.get("confidence", 1.0)
     if not _is_share(confidence):
-        raise ValueError(f"its confidence is {confidence!r}, not a number from 0 to 1")
+        raise ValueError(f"its confidence is {_told(confidence)}, not a number from 0 to 1")
     return Verdict(by=by, probabilities=probabilities, confidence=float(confidence), took_s=took_s)
 
 
@@ -91,10 +91,15 @@ def _probabilities(said: dict[str, Any], models: list[str]) -> dict[str, float]:
     bad = {model: value for model, value in found.items() if not _is_share(value)}
     if bad:
         model, value = next(iter(bad.items()))
-        raise ValueError(f"its probability of {model} is {value!r}, not a number from 0 to 1")
+        raise ValueError(f"its probability of {model} is {_told(value)}, not a number from 0 to 1")
     if not any(found.values()):
         raise ValueError(f"it gives none of {', '.join(models)} a probability")
     return {model: float(value) for model, value in found.items()}
+
+
+def _told(value: Any) -> str:
+    """For a reason, which goes to the log: a number itself, of anything else only its kind, since a text may be the client's."""
+    return repr(value) if isinstance(value, int | float | None) else f"a {type(value).__name__}"
 
 
 def _is_share(value: Any) -> bool:

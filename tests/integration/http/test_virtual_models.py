@@ -39,6 +39,14 @@ async def test_what_is_in_force_is_shown_with_what_was_refused(http: httpx.Async
     assert "/routes" in (await http.get("/")).text
 
 
+async def test_no_page_shows_the_key_of_a_decision_service(http: httpx.AsyncClient, router: MemoryRouter) -> None:
+    text = '[smart]\nroute_by = "decision_service"\n[smart.decision_service]\nurl = "http://me:hunter2@judge/ask?key=hunter2"\n'
+    router.in_force = RoutesInForce(routes=parse_routes(text), path="routes.toml")
+    shown = await http.get("/routes")
+    assert shown.json()["routes"][0]["decision"]["url"] == "http://judge/ask"
+    assert "hunter2" not in shown.text
+
+
 async def test_an_unknown_route_is_refused_with_the_nearest(http: httpx.AsyncClient, router: MemoryRouter) -> None:
     router.refusal = UnknownRoute("canari", ("canary",))
     reply = await http.post("/route", json={"prompt": "Hi", "route": "canari"})

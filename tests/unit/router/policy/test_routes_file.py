@@ -72,6 +72,12 @@ def test_a_file_with_one_of_everything() -> None:
     assert parse_routes(WHOLE).names == ("auto", "chat", "gpt-4", "smart")
 
 
+def test_the_address_of_a_decision_service_is_shown_without_its_secrets() -> None:
+    service = DecisionService(url="https://me:hunter2@judge.lan:8443/decide?key=hunter2#hunter2")
+    assert service.public_url == "https://judge.lan:8443/decide"
+    assert DecisionService().public_url is None
+
+
 def test_no_file_and_an_empty_one_know_auto_alone() -> None:
     assert parse_routes("").names == ("auto",)
     assert parse_routes("").knows("auto")
@@ -114,6 +120,10 @@ def test_targets_without_weights_or_plugins_take_turns_and_may_say_so() -> None:
         ('[a]\nroute_by = "round_robin"', "line 1: a: has no targets"),
         (TAKES_TURNS, "line 3: a.route_by: the targets' weights say target_weight"),
         (NO_TIME, "line 3: a.decision_service.timeout_s: expected `float`"),
+        (WHOLE.replace("least_completion = 2", "least_completion = -2"), "line 21: smart.route_by: expected `float` >= 0.0"),
+        ("[a]\nx = " + "[" * 5_000, "line 2: not TOML: maximum recursion depth"),
+        (WHOLE.replace("http://127.0.0.1:9/decide", "127.0.0.1:9/decide"), "line 26: smart.decision_service.url: is no address"),
+        (WHOLE.replace("http://127.0.0.1:9/decide", "http://[::1/"), "line 26: smart.decision_service.url: is no address"),
     ],
 )  # fmt: skip
 def test_each_fault_is_told_with_its_line(text: str, message: str) -> None:

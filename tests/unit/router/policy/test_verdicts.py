@@ -43,8 +43,9 @@ def test_an_option_is_all_of_the_probability_and_a_confidence_not_given_is_whole
         ('{"option": true}', "an option from 1 to 2"),
         ('{"probabilities": {"x": 1}}', "none of small, large"),
         ('{"probabilities": {"small": 2}}', "its probability of small is 2"),
-        ('{"probabilities": {"small": "1"}}', "its probability of small is '1'"),
-        ('{"option": 1, "confidence": "sure"}', "its confidence is 'sure'"),
+        ('{"probabilities": {"small": "1"}}', "its probability of small is a str"),
+        ('{"option": 1, "confidence": "sure"}', "its confidence is a str"),
+        ("[" * 100_000, "no JSON"),
     ],
 )
 def test_anything_else_is_no_verdict_and_says_why(answer: str, words: str) -> None:
@@ -54,6 +55,14 @@ def test_anything_else_is_no_verdict_and_says_why(answer: str, words: str) -> No
         read_verdict(answer, CRITERIA, "s", 0.1)
     except ValueError as error:
         assert words in str(error)
+
+
+@pytest.mark.parametrize("said", ['"probabilities": {"small": %s}', '"option": 1, "confidence": %s'])
+@pytest.mark.parametrize("text", ['"Dear Anna"', '["Dear Anna"]', '{"Dear Anna": 1}'])
+def test_what_a_service_repeats_of_the_request_is_not_in_the_reason(said: str, text: str) -> None:
+    with pytest.raises(ValueError, match="not a number from 0 to 1") as refused:
+        read_verdict("{" + said % text + "}", CRITERIA, "s", 0.1)
+    assert "Anna" not in str(refused.value)
 
 
 def test_the_body_is_cut_at_64_kib_and_at_a_whole_character() -> None:
