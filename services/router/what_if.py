@@ -22,7 +22,7 @@ from services.router.policy.routes import Route, Routes
 from services.router.policy.routing import Routing
 
 ALIASES = {"least_inflight": "least_in_flight", "legacy": "legacy_mended", "affinity": "session_affinity"}
-_SLIDER = re.compile(r"slider=(\d+(?:\.\d+)?)")
+_SLIDER = re.compile(r"slider=(\d{1,6}(?:\.\d{1,6})?)")
 
 
 class UnknownPolicy(HeadraceError, ValueError):
