@@ -14,6 +14,7 @@ import platformdirs
 Seconds = Annotated[float, msgspec.Meta(ge=0)]
 Count = Annotated[int, msgspec.Meta(ge=0)]
 AtLeastOne = Annotated[int, msgspec.Meta(ge=1)]
+Slider = Annotated[float, msgspec.Meta(ge=0, le=1e6)]
 OrderK = Annotated[float, msgspec.Meta(ge=0, le=3.3)]
 Port = Annotated[int, msgspec.Meta(ge=-1, le=65_535)]
 Mac = Annotated[str, msgspec.Meta(pattern="^([0-9A-Fa-f]{2}[:-]?){5}[0-9A-Fa-f]{2}$")]
@@ -43,8 +44,8 @@ class Router(Section, frozen=True, kw_only=True):
 
     host: str = "127.0.0.1"
     port: Port = 8420
-    slider: float = 1.0
-    sliders: dict[str, float] = {}
+    slider: Slider = 1.0
+    sliders: dict[str, Slider] = {}
     order_k: OrderK = 1.0
     grace_s: Seconds = 10.0
     id: str | None = None

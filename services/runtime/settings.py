@@ -68,7 +68,7 @@ def parse(content: bytes, path: Path | None, environ: Mapping[str, str]) -> Sett
     """``load`` of a file that was read already."""
     try:
         tree: dict[str, Any] = tomllib.loads(content.decode())
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
         raise SettingsError(f"{path} is not TOML: {error}") from error
     source = {key: variable for variable, key in _override(tree, environ).items()}
     try:
