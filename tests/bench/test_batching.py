@@ -8,6 +8,7 @@ and as many at once as there are streams. Everything shares this machine's cores
 
 from __future__ import annotations
 
+import asyncio
 import os
 import random
 from collections.abc import AsyncIterator
@@ -89,13 +90,15 @@ async def compare(
 ) -> None:
     """Open load at ``RATE``, as far as the streams can serve it; then all streams at once."""
     if RATE * task_s < SLOTS * WORKERS:
-        rng, times = random.Random(1), dict[str, list[float]]()
+        rng, times, rates = random.Random(1), dict[str, list[float]](), dict[str, float]()
         for name, target in (("direct", direct), ("port", through)):
-            cores = Cores(running.processes)
+            cores, began = Cores(running.processes), asyncio.get_running_loop().time()
             times[name] = await open_load(target.ask(task_s), rate=RATE, seconds=SECONDS, rng=rng)
+            rates[name] = len(times[name]) / (asyncio.get_running_loop().time() - began)
         added = median(times["port"]) - median(times["direct"])
         print(
-            f"\n{title}, {RATE:g} embeddings a second: added p50 {added * 1e3:.1f} ms (through the port {p50_p99(times['port'])})"
+            f"\n{title}, {RATE:g} embeddings a second: {rates['port'] / rates['direct']:.1%} of what came directly, "
+            f"added p50 {added * 1e3:.1f} ms (through the port {p50_p99(times['port'])})"
         )
         print(f"  cores: {cores.used()}")
     clients = SLOTS * WORKERS
