@@ -30,11 +30,14 @@ from services.router.fleet import Fleet
 from services.router.policy.decide import Decision, decide
 from services.router.policy.filters import ESTIMATE_ERROR, may_serve
 from services.router.policy.request import RouteRequest, request_of
-from services.router.policy.routes import Routes
+from services.router.policy.routes import Route, Routes
+from services.router.policy.settle import Pool, pool_of
 from services.router.released import with_candidates
 from services.router.routing import narrowed, preferred, routing_of, seed_of
 from services.router.view import fleet_of
 
+ALLOWED_MOST = 10_000
+"""Answers kept until a machine reports: what a request insists on is any client's to invent."""
 HOLDS_S = 1.0
 """How often it is noted what each waiting task is held for: a pass over a long queue costs some milliseconds."""
 
@@ -63,6 +66,7 @@ class Desk:
         self.outlook = Outlook(self.stats, slider=slider, pairs=self._pairs, prefer=self._prefer)
         self._allowed: dict[RouteRequest, tuple[tuple[str, tuple[str, ...]], ...]] = {}
         self._allowed_at, self._allowed_upto = (0, 0), -1
+        self._pools: dict[RouteRequest, Pool] = {}
         self._contexts: list[int] = []
         self._unheld_s = 0.0
         self._unanswerable: dict[str, tuple[int, int]] = {}
@@ -146,6 +150,7 @@ class Desk:
     def refresh(self) -> None:
         """A fact, a credit or a load came, or time passed: the next fleet and plan are new ones."""
         self._fleet = self._plan = None
+        self._pools.clear()
 
     def decision(self, request: RouteRequest, task: str, unix: float) -> Decision:
         """The decision on a task now. Raises UnknownModel. The seed is the task's own, so that it can be repeated."""
@@ -184,22 +189,38 @@ class Desk:
     def _pairs(self, state: RouterState, task: Task) -> tuple[tuple[str, tuple[str, ...]], ...]:
         """Who may serve it with which model, by every hard rule of the policy; whether they are free is the planner's question.
         Tasks that ask for the same have the same answer until a machine reports, leaves or comes."""
-        request = narrowed(self.routes, task, state, self.live, lambda: self.fleet(self.unix))
         if self._allowed_upto != state.position:
             self._allowed_upto = state.position
             self._forget_allowed(state)
-        exceeded = bisect_left(self._contexts, request.prompt_tokens / ESTIMATE_ERROR)
-        key = msgspec.structs.replace(
-            request, max_tokens=None, urgency="interactive", slider=None, domain="", prompt_tokens=exceeded,
-            client="", session=None, verdict=None,
-        )  # fmt: skip
+        request = narrowed(self.routes, task, self.live, self._pool)
+        key = self._alike(request, None)
         found = self._allowed.get(key)
         if found is None:
+            if len(self._allowed) >= ALLOWED_MOST:
+                self._allowed.clear()
             fleet, asked = self.fleet(self.unix), request.wants.model
             models = fleet.models() if asked is None else (asked,)
             pairs = ((model, may_serve(model, fleet, request)) for model in models)
             found = self._allowed[key] = tuple((model, workers) for model, workers in pairs if workers)
         return found
+
+    def _pool(self, route: Route, request: RouteRequest) -> Pool:
+        """Which of a route's targets somebody can answer for: the same for all tasks that ask for the same, until something is
+        heard."""
+        needed = bisect_left(self._contexts, request.prompt_tokens + (request.max_tokens or 0))
+        key = self._alike(request, needed)
+        found = self._pools.get(key)
+        if found is None:
+            found = self._pools[key] = pool_of(route, request, self.fleet(self.unix))
+        return found
+
+    def _alike(self, request: RouteRequest, max_tokens: int | None) -> RouteRequest:
+        """What of a request filters look at; its size as the number of contexts that it exceeds."""
+        exceeded = bisect_left(self._contexts, request.prompt_tokens / ESTIMATE_ERROR)
+        return msgspec.structs.replace(
+            request, max_tokens=max_tokens, urgency="interactive", slider=None, domain="", prompt_tokens=exceeded,
+            client="", session=None, verdict=None,
+        )  # fmt: skip
 
     def _forget_allowed(self, state: RouterState) -> None:
         """Unless the machines are those of the last time."""

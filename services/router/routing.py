@@ -15,13 +15,12 @@ import msgspec
 from services.router.dispatch.draws import drawn, session_key
 from services.router.dispatch.live import Live
 from services.router.dispatch.state import RouterState, Task
-from services.router.fleet import Fleet
 from services.router.policy.drawing import shares
 from services.router.policy.plugin import Contender, LastServed
 from services.router.policy.request import RouteRequest, request_of
 from services.router.policy.routes import Route, Routes, Target
 from services.router.policy.routing import Routing, prefer
-from services.router.policy.settle import settle_again
+from services.router.policy.settle import Pool, settle_again
 
 
 def seed_of(task: str) -> int:
@@ -42,15 +41,15 @@ def routing_of(routes: Routes, request: RouteRequest, state: RouterState, live: 
     return Routing(route=route, counts=counts, last=last_of(request, state), in_flight=in_flight(state))
 
 
-def narrowed(routes: Routes, task: Task, state: RouterState, live: Live, fleet: Callable[[], Fleet]) -> RouteRequest:
-    """The request of a waiting task, with the targets that its route allows now. The fleet is made for routes only."""
+def narrowed(routes: Routes, task: Task, live: Live, pool: Callable[[Route, RouteRequest], Pool]) -> RouteRequest:
+    """The request of a waiting task, with the targets that its route allows now. ``pool`` is asked for routes only."""
     request = request_of(task.submitted)
     route = routes.get(request.wants.route)
     if route is None:
         return request
     draft = live.drafts.get(task.submitted.task)
     target = task.target if task.routed_seq is not None or draft is None else draft.target
-    settled = settle_again(route, request, fleet(), target, seed_of(task.submitted.task))
+    settled = settle_again(route, pool(route, request), target, seed_of(task.submitted.task))
     return msgspec.structs.replace(request, targets=settled.allowed)
 
 

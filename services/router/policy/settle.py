@@ -7,6 +7,7 @@ again, to wait for them. Who of the allowed pairs gets it is the planner's and t
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 import msgspec
 
@@ -29,43 +30,52 @@ class Settled(msgspec.Struct, frozen=True):
     reason: str | None = None
 
 
+class Pool(NamedTuple):
+    """The targets that a task may go to now, why just these where it is not as usual, and whether they are the fallback."""
+
+    targets: tuple[Target, ...]
+    reason: str | None
+    is_fallback: bool
+
+
 Counts = Callable[[Sequence[Target]], dict[str, int]]
 """How often each of these targets was drawn so far, of draws among just these."""
 
 
 def settle(route: Route, request: RouteRequest, fleet: Fleet, counts: Counts) -> Settled:
     """On arrival."""
-    pool, reason, is_fallback = _pool(route, request, fleet)
+    pool, reason, is_fallback = pool_of(route, request, fleet)
     if is_fallback or route.by == "policy":
         return Settled(pool, reason=reason)
     drawn = next_target(pool, counts(pool))
     return Settled((drawn,), drawn, pool, reason)
 
 
-def settle_again(route: Route, request: RouteRequest, fleet: Fleet, drawn: str | None, seed: int) -> Settled:
+def settle_again(route: Route, pool: Pool, drawn: str | None, seed: int) -> Settled:
     """While it waits: what was drawn stays drawn as long as somebody can answer for it."""
-    pool, reason, is_fallback = _pool(route, request, fleet)
-    if is_fallback or route.by == "policy":
-        return Settled(pool, reason=reason)
-    kept = next((target for target in pool if target.name == drawn), None)
+    if pool.is_fallback or route.by == "policy":
+        return Settled(pool.targets, reason=pool.reason)
+    kept = next((target for target in pool.targets if target.name == drawn), None)
     if kept is not None:
         return Settled((kept,))
-    other = stand_in(pool, seed)
+    other = stand_in(pool.targets, seed)
     return Settled((other,), reason=f"nobody can answer for {drawn} any more")
 
 
-def _pool(route: Route, request: RouteRequest, fleet: Fleet) -> tuple[tuple[Target, ...], str | None, bool]:
-    """(targets, why these, whether they are the fallback)."""
+def pool_of(route: Route, request: RouteRequest, fleet: Fleet) -> Pool:
+    """The same for all tasks that ask for the same: it looks at every machine for every target."""
     if not route.targets:
-        return (), None, False
+        return Pool((), None, False)
     able = tuple(target for target in route.targets if can_answer(target, request, fleet))
     if able:
         missing = [target.name for target in route.targets if target not in able]
-        return able, f"nobody can answer for {', '.join(missing)}" if missing else None, False
+        return Pool(able, f"nobody can answer for {', '.join(missing)}" if missing else None, False)
     for target in route.fallback:
         if can_answer(target, request, fleet):
-            return (target,), f"nobody can answer for a target of {route.name}; {target.name} is its fallback", True
-    return route.targets, f"nobody can answer for a target of {route.name} now", False
+            return Pool(
+                (target,), f"nobody can answer for a target of {route.name}; {target.name} is its fallback", True
+            )
+    return Pool(route.targets, f"nobody can answer for a target of {route.name} now", False)
 
 
 def can_answer(target: Target, request: RouteRequest, fleet: Fleet) -> bool:

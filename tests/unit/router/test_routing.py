@@ -6,14 +6,21 @@ from collections import Counter
 from itertools import count
 from typing import Any
 
+import pytest
+
 from schemas import events
 from schemas.events import AnyEvent, Credit, ModelInfo, RunningAttempt, TaskReleased, TaskRouted, Tokens, Verdict
 from schemas.subjects import group_durable, lane_durable
+from services.router import desk as desk_module
 from services.router.desk import Desk
 from services.router.dispatch.actions import EnsureConsumer, Publish
 from services.router.dispatch.permits import Limits
+from services.router.fleet import Fleet
+from services.router.policy.request import RouteRequest
+from services.router.policy.routes import Route
 from services.router.policy.routes_file import parse_routes
 from services.router.policy.session_affinity import rank
+from services.router.policy.settle import Pool, pool_of
 from services.router.routing import in_flight
 from support.builders import build
 
@@ -210,3 +217,41 @@ def test_a_task_under_a_route_that_was_taken_out_of_the_file_goes_by_the_whole_f
     fleet.desk.refresh()
     fleet.tell(build(events.WorkerReported, worker="y", by="y"))
     assert [r.model for r in fleet.releases()] == ["other"]
+
+
+def test_tasks_that_ask_for_the_same_are_looked_up_once_until_something_is_heard(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    looked: list[Fleet] = []
+
+    def counted(route: Route, request: RouteRequest, fleet: Fleet) -> Pool:
+        looked.append(fleet)
+        return pool_of(route, request, fleet)
+
+    monkeypatch.setattr(desk_module, "pool_of", counted)
+    machines = Machines('[r]\ntargets = [{model = "small"}, {model = "big"}]\nroute_by = "least_completion"\n')
+    machines.join("w1", "small")
+    for n in range(20):
+        machines.submit(f"t{n}", domain=events.Domain(label=f"d{n}", method="rules"))
+    machines.decide()
+    machines.desk.refresh()
+    looked.clear()
+    assert len(machines.desk.plan().holds) == 19
+    assert len(looked) == 1
+    machines.join("w2", "big")
+    machines.desk.refresh()
+    looked.clear()
+    assert machines.desk.plan().starts
+    assert [len(fleet.workers) for fleet in looked] == [2]
+
+
+def test_what_any_client_may_insist_on_does_not_fill_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(desk_module, "ALLOWED_MOST", 3)
+    machines = Machines(WEIGHTS)
+    machines.join("w1", "small", free=0)
+    for n in range(1, 9):
+        machines.submit(f"t{n}", wants=events.Wants(model="small", context=n))
+    machines.decide()
+    holds = machines.desk.plan().holds
+    assert len(holds) == 8
+    assert 0 < len(machines.desk._allowed) <= 3

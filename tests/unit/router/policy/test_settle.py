@@ -9,7 +9,7 @@ import pytest
 from services.router.fleet import Fleet
 from services.router.policy.request import RouteRequest
 from services.router.policy.routes import Route, RouteBy, Target
-from services.router.policy.settle import Settled, settle, settle_again
+from services.router.policy.settle import Settled, pool_of, settle, settle_again
 from support.fleets import fleet, model, worker
 
 ASKS = RouteRequest(prompt_tokens=100)
@@ -71,10 +71,12 @@ def test_a_policy_route_allows_all_that_can_answer() -> None:
 
 def test_what_was_drawn_stays_drawn_while_somebody_answers_for_it() -> None:
     everybody, only_a = machines(a=True, b=True, spare=True), machines(a=True, b=False, spare=True)
-    assert settle_again(route(), ASKS, everybody, "b", 1).allowed == (B,)
-    assert settle_again(route(), ASKS, only_a, "b", 1).allowed == (A,)
-    assert settle_again(route(), ASKS, machines(a=False, b=False, spare=True), "b", 1).allowed == (SPARE,)
-    assert settle_again(route("policy"), ASKS, everybody, None, 1).allowed == (A, B)
+    assert settle_again(route(), pool_of(route(), ASKS, everybody), "b", 1).allowed == (B,)
+    assert settle_again(route(), pool_of(route(), ASKS, only_a), "b", 1).allowed == (A,)
+    assert settle_again(route(), pool_of(route(), ASKS, machines(a=False, b=False, spare=True)), "b", 1).allowed == (
+        SPARE,
+    )
+    assert settle_again(route("policy"), pool_of(route("policy"), ASKS, everybody), None, 1).allowed == (A, B)
 
 
 def test_a_target_may_be_called_by_an_alias_and_by_a_workers_shown_name() -> None:
