@@ -67,17 +67,25 @@ class Decider:
         if self._http is not None:
             await self._http.aclose()
 
+    def asks(self, task: NewTask) -> bool:
+        """Whether somebody is asked about it: its route has a decision service, and it is no such question itself."""
+        return self._asked(task) is not None
+
     async def advised(self, task: NewTask) -> NewTask:
         """With the verdict of its route's decision service, where it has one. Takes at most its time-out; raises nothing."""
-        routes = self._desk.routes
-        route = routes.get(route_of(task.wants, routes))
-        if route is None or route.decision is None or task.client == CLIENT:
+        route = self._asked(task)
+        if route is None or route.decision is None:
             return task
         fleet = self._desk.fleet(self._clock.unix())
         options = _options(route, fleet, self._desk.stats, self._domains)
         if len(options) < 2:
             return task
         return msgspec.structs.replace(task, verdict=await self._verdict(route, route.decision, options, task, fleet))
+
+    def _asked(self, task: NewTask) -> Route | None:
+        routes = self._desk.routes
+        route = routes.get(route_of(task.wants, routes))
+        return None if route is None or route.decision is None or task.client == CLIENT else route
 
     async def _verdict(
         self, route: Route, service: DecisionService, options: Mapping[str, str], task: NewTask, fleet: Fleet

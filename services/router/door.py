@@ -47,13 +47,18 @@ class Door:
         self.places = places
         self._entering: dict[str, str] = {}
 
-    async def submit(self, task: NewTask) -> Submitted:
+    def admit(self, task: NewTask) -> tuple[intake.Asked, bytes]:
+        """What it asks, and its text as it is stored. Raises what ``submit`` would at once, and keeps nothing."""
         body = encode_wire(task.body)
-        unix = self._clock.unix()
+        fleet = self._desk.fleet(self._clock.unix())
         intake.refuse_too_large(len(body), self._bus.nc.max_payload)
-        asked = intake.read(task, len(body), self._rules, self._desk.fleet(unix), self._desk.routes, self._desk.sliders)
+        asked = intake.read(task, len(body), self._rules, fleet, self._desk.routes, self._desk.sliders)
         self._refuse_full(task.client)
-        task_id = self._desk.new_id()
+        return asked, body
+
+    async def submit(self, task: NewTask) -> Submitted:
+        asked, body = self.admit(task)
+        unix, task_id = self._clock.unix(), self._desk.new_id()
         decision = self._desk.decision(intake.request_from(task, asked), task_id, unix)
         event = intake.submitted(task, asked, task_id, id=self._desk.new_id(), at=unix, by=self._desk.router)
         routed = self._desk.routed(decision, task_id, event.id, unix)

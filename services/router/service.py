@@ -214,7 +214,12 @@ class RouterService(Questions):
     # -- the port ------------------------------------------------------------------------------------------------------
 
     async def submit(self, task: NewTask) -> Submitted:
-        return await self._door.submit(await self._decider.advised(task))
+        if self._decider.asks(task):
+            self._door.admit(
+                task
+            )  # a full queue must not make work for a decision service, nor be told of seconds later
+            task = await self._decider.advised(task)
+        return await self._door.submit(task)
 
     async def cancel(self, task: str, reason: str) -> bool:
         found, channel = self.desk.state.task(task), self.channels.get(task)

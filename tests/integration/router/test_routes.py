@@ -17,6 +17,8 @@ from schemas.errors import SettingsError, UnknownRoute
 from schemas.events import TaskRouted, TaskSubmitted, Verdict, Wants
 from schemas.subjects import submit_id
 from services.router.decider import CLIENT
+from services.router.fullness import Places
+from services.router.port import Busy
 from services.router.routes_file import watch_routes
 from services.router.service import RouterService
 from services.runtime.bus import Bus
@@ -159,6 +161,18 @@ async def test_a_decision_service_over_http_sends_a_greeting_to_the_small_and_a_
             long = await router.submit(question("あ" * 50_000, model="smart"))
             assert len(service.requests[-1].body["request"].encode()) <= 65_536
             assert long.decision is not None
+
+
+async def test_where_the_queue_is_full_no_decision_service_is_asked(
+    natsd: EmbeddedServer, stub: Stub, tmp_path: Path
+) -> None:
+    async with service_that(by_the_words) as service, running_worker(natsd.url, stub.url):
+        text = f'{DECIDES}url = "{service.url}/decide"\n'
+        async with router_with(natsd, tmp_path / "routes.toml", text, places=Places(total=0)) as router:
+            await with_workers(router, 1, BIG)
+            with pytest.raises(Busy):
+                await router.submit(question("Hi", model="smart"))
+            assert service.requests == []
 
 
 @pytest.mark.parametrize(
