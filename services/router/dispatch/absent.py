@@ -7,7 +7,7 @@ It wakes nobody itself: that is the shell's, asked for as a ``Wake``.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from services.router.dispatch.actions import Wake
 from services.router.dispatch.live import ALIVE_S, Live, Wait
@@ -56,7 +56,7 @@ def wakes(turn: Turn) -> Iterator[Wake]:
         task = turn.state.tasks.get(task_id)
         if task is None or wait.absent_since is None or wait.woken_at is not None or task.terminal is not None:
             continue
-        for worker in [w for w in _known_holders(turn, task) if w in asleep]:
+        for worker in _known_holders(turn, task, asleep):
             wait.woken_at = now
             if now - live.woken.get(worker, -WAKE_EVERY_S) >= WAKE_EVERY_S:
                 live.woken[worker] = now
@@ -115,13 +115,13 @@ def _models(task: Task) -> tuple[str, ...]:
     return task.models or ((task.choice.model,) if task.choice is not None else ())
 
 
-def _known_holders(turn: Turn, task: Task) -> list[str]:
-    """Everybody whose last report has one of its models, gone or not; the last seen first."""
-    models, wanted = set(_models(task)), task.submitted.wants.worker
+def _known_holders(turn: Turn, task: Task, among: Iterable[str] | None = None) -> list[str]:
+    """Everybody (``among`` these) whose last report has one of its models, gone or not; the last seen first."""
+    models, wanted, records = set(_models(task)), task.submitted.wants.worker, turn.state.workers
     found = [
-        (-record.seen_us, worker)
-        for worker, record in turn.state.workers.items()
-        if wanted in (None, worker) and (not models or any(m.name in models for m in record.report.models))
+        (-records[worker].seen_us, worker)
+        for worker in (records if among is None else among)
+        if wanted in (None, worker) and (not models or any(m.name in models for m in records[worker].report.models))
     ]
     return [worker for _, worker in sorted(found)]
 
