@@ -10,9 +10,7 @@ from schemas.events import Urgency
 from services.router.fleet import Fleet
 from services.router.http.reading import BadRequest
 from services.router.nearest import nearest, resolve_worker
-
-AUTO = "auto"
-"""The virtual model that leaves the choice to the router."""
+from services.router.policy.routes import AUTO
 
 Count = Annotated[int, msgspec.Meta(ge=1, le=2**31 - 1)]
 Seconds = Annotated[float, msgspec.Meta(gt=0, le=86_400.0 * 7)]

@@ -9,7 +9,6 @@ from fastapi import APIRouter, Request
 from starlette.responses import Response
 
 from schemas.work import Answer
-from services.router.http.asking import AUTO
 from services.router.http.chat_reply import DONE, Chunks, Told, completion, error_chunk, finish_reason
 from services.router.http.chat_request import chat_task
 from services.router.http.headers import task_headers, worker_name
@@ -17,6 +16,7 @@ from services.router.http.live import SSE_HEADERS, Line, Live, Timing
 from services.router.http.problems import Problem, problem_of_end, respond
 from services.router.http.reading import read_json
 from services.router.http.replies import Json
+from services.router.policy.routes import AUTO
 from services.router.port import (
     EndUpdate,
     RestartUpdate,
