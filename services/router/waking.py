@@ -39,7 +39,8 @@ class Waker:
         target = self._targets[name]
         try:
             if target.mac is not None:
-                send_magic(target.mac, target.broadcast, target.port)
+                # off the loop: the address may be a name, and asking for it may take seconds
+                await asyncio.to_thread(send_magic, target.mac, target.broadcast, target.port)
             if target.command is not None:
                 await _run(name, target.command)
         except OSError as error:

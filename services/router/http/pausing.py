@@ -67,4 +67,9 @@ def _known(router: RouterPort, name: str) -> str:
 
 
 def _row(router: RouterPort, worker: str) -> Response:
-    return Json({"worker": worker_row(router.fleet().workers[worker])})
+    """It may have left while its pause was stored, which holds all the same."""
+    fleet = router.fleet()
+    view = fleet.workers.get(worker)
+    if view is None:
+        raise UnknownWorker(worker, nearest(worker, (w.name for w in fleet.workers.values())))
+    return Json({"worker": worker_row(view)})

@@ -31,6 +31,17 @@ async def test_a_name_that_nobody_has_is_not_found_with_the_nearest(http: httpx.
         assert "no worker is called 'destkop'; nearest: desktop" in error["message"]
 
 
+async def test_a_machine_that_leaves_meanwhile_is_not_found_any_more(
+    http: httpx.AsyncClient, router: MemoryRouter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def leaves(worker: str, for_s: float | None, reason: str) -> None:
+        router.view = Fleet()
+
+    monkeypatch.setattr(router, "pause", leaves)
+    answer = await http.post("/workers/desktop/pause")
+    assert (answer.status_code, answer.json()["error"]["code"]) == (404, "unknown_worker")
+
+
 async def test_a_name_that_two_have_is_refused_with_their_ids(http: httpx.AsyncClient, router: MemoryRouter) -> None:
     router.view = Fleet(workers={"w-1": DESKTOP, "w-9": type(DESKTOP)(id="w-9", name="desktop", boot="b")})
     answer = await http.post("/workers/desktop/pause")
