@@ -24,7 +24,7 @@ from services.router.measures import Measures, measures
 from services.router.policy.routes import Routes
 from services.router.port import NewTask, Readiness, RoutesInForce, Submitted, TaskStatus
 from services.router.prospect import Prospect, prospect
-from services.router.readers import Readers
+from services.router.readers import PLACES_S, Readers
 from services.router.rises import Rises
 from services.router.routes_file import in_force
 from services.router.tally import Tally
@@ -46,6 +46,7 @@ class Questions:
     _rules: Sequence[Rule]
     _readers: Readers
     _rises: Rises
+    _places: tuple[float, dict[str, TaskStatus]]
     _tally: Tally
     _lookback: Lookback
     _routes: Watched[Routes] | None
@@ -123,17 +124,23 @@ class Questions:
         return self.desk.stats
 
     def _shown(self, task: Task) -> TaskStatus:
-        """What waits has its place among the others, as of now."""
-        if task.live is None and task.terminal is None:
-            return next(status for status in self.queue() if status.task == task.submitted.task)
-        return self._readers.status(task)
+        """What waits has its place among the others, at most a second old: as many clients as wait may ask for theirs, and each
+        place costs a plan for all."""
+        if task.live is not None or task.terminal is not None:
+            return self._readers.status(task)
+        (looked_at, places), name = self._places, task.submitted.task
+        if self.desk.now - looked_at >= PLACES_S or name not in places or places[name].state != "waiting":
+            self.queue()
+        return self._places[1][name]
 
     def queue(self) -> tuple[TaskStatus, ...]:
         """Everybody is shown the same, so that a rise is told once and for all."""
         unix = self._clock.unix()
         desk = self.desk
         tasks = queue_of(desk.state, desk.live, desk.plan(), int(unix * 1e6), desk.outlook.order_k)
-        return self._rises.look(tasks, self.desk.fleet(unix))
+        shown = self._rises.look(tasks, self.desk.fleet(unix))
+        self._places = desk.now, {status.task: status for status in shown}
+        return shown
 
     def measures(self) -> Measures:
         desk = self.desk

@@ -84,6 +84,7 @@ class RouterService(Questions):
         self._lookback = Lookback(bus, self.desk)
         self._readers = Readers(bus, self.desk, self.channels, unix=clock.unix, grace_s=grace_s)
         self._rises = Rises()
+        self._places = (0.0, {})
         self._hearing = Hearing(bus, self.desk, self.channels, step=self._step, told=self._told)
         self._term = Term(bus, self.desk, clock)
         self._texts = Texts(
