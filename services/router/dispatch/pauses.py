@@ -19,5 +19,12 @@ def resumes(turn: Turn) -> Iterator[Publish]:
         until_us = record.paused_until_us
         if record.paused and until_us is not None and turn.stamp.at * 1e6 >= until_us:
             stamp = turn.stamp
-            over = WorkerResumed(id=stamp.new_id(), at=stamp.at, by=stamp.by, worker=worker, reason="its pause is over")
+            over = WorkerResumed(
+                id=stamp.new_id(),
+                at=stamp.at,
+                by=stamp.by,
+                cause=record.pause,
+                worker=worker,
+                reason="its pause is over",
+            )
             yield Publish(over, resume_id(worker, until_us))

@@ -32,3 +32,17 @@ def test_a_second_pause_of_a_machine_ends_as_well() -> None:
         desk.tell(build(events.WorkerPaused, worker="w1", for_s=10.0))
         desk.wait(10.1)
         assert "worker.resumed" in facts(desk.settle())
+
+
+def test_the_end_of_a_pause_that_is_on_its_way_does_not_end_the_next_one() -> None:
+    desk = Dispatch()
+    desk.report("w1")
+    desk.settle()
+    desk.tell(build(events.WorkerPaused, worker="w1", id="first", for_s=10.0))
+    desk.wait(10.1)
+    (over,) = [a.event for a in of(Publish, desk.decide()) if isinstance(a.event, events.WorkerResumed)]
+    desk.tell(build(events.WorkerPaused, worker="w1", id="second", for_s=7_200.0))
+    desk.tell(over)
+    assert desk.state.workers["w1"].paused
+    desk.tell(build(events.WorkerResumed, worker="w1", cause=None))
+    assert not desk.state.workers["w1"].paused

@@ -28,7 +28,7 @@ def test_a_pause_lasts_until_it_is_resumed_and_its_end_counts_from_when_it_was_s
     assert paused(desk) == (True, 7_210_000_000)
     desk.tell(build(events.WorkerPaused, worker="w1", for_s=None))
     assert paused(desk) == (True, None)
-    desk.tell(build(events.WorkerResumed, worker="w1"))
+    desk.tell(build(events.WorkerResumed, worker="w1", cause=None))
     assert paused(desk) == (False, None)
 
 
