@@ -88,7 +88,9 @@ class DemoFleet:
         await self.stack.supervisor.restart(f"worker {name}")
 
     async def _start(self) -> None:
-        """Everything loads at the same time; each worker begins when its machine's server answers."""
+        """Nothing is touched before the data are ours. Then everything loads at the same time; each worker begins when its
+        machine's server answers."""
+        await self.stack.take_data()
         await together(self.stack.start(), *(self._start_llama(name, llama) for name, llama in self.llamas.items()))
         await self.stack.join(BackendAt(name, llama.url, folder=name) for name, llama in self.llamas.items())
         self.machines = {name: Machine(name, self.stack.worker(name), llama) for name, llama in self.llamas.items()}

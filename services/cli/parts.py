@@ -73,6 +73,7 @@ def router_part(around: Surroundings) -> Part:
         drain_s=SERVICE_DRAIN_S,
         stop_order=SERVICES_STOP,
         ready=ready,
+        own_word=True,
     )
 
 

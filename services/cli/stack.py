@@ -84,11 +84,17 @@ class Stack:
         await self.supervisor.stop()
         await self.nats.stop()
 
-    async def start(self) -> None:
+    async def take_data(self) -> None:
+        """NATS, whose lock says that nobody else runs on these data; raises CommandFailed where somebody does. Not twice."""
+        if self.nats.process is not None and self.nats.process.poll() is None:
+            return
         try:
             await self.nats.start()
         except ServerError as error:
             raise CommandFailed(str(error)) from error
+
+    async def start(self) -> None:
+        await self.take_data()
         async with await Bus.connect(self.nats.url, name="up") as bus:
             await provision(bus, keep_s=load(self._config, os.environ).privacy.keep_s)  # as the router will
         self._say(f"nats ready: {self.nats.url}, sync {self.nats.sync}")

@@ -17,6 +17,8 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from schemas.errors import HeadraceError
 from services.cli.exits import CommandFailed
 
@@ -38,7 +40,8 @@ Say = Callable[[str], None]
 @dataclass(frozen=True, kw_only=True)
 class Part:
     """One process to run. ``ready`` answers None until it is, then a few words about it; without it, the part's own log line
-    says so (services.runtime.lifecycle). ``module`` runs by ``child``.
+    says so (services.runtime.lifecycle). ``own_word`` asks for both: what answers at an address may be somebody else.
+    ``module`` runs by ``child``.
 
     Parts of a lower ``stop_order`` have ended before the next ones are asked to: a worker drains while its router still serves.
     """
@@ -51,6 +54,7 @@ class Part:
     drain_s: float = 5.0
     stop_order: int = 0
     ready: Callable[[], Awaitable[str | None]] | None = None
+    own_word: bool = False
 
     def command(self) -> list[str]:
         return [sys.executable, "-m", "services.cli.child", str(os.getpid()), self.module, *self.arguments]
@@ -106,17 +110,22 @@ class Child:
             os.killpg(self.pid, number) if number == signal.SIGKILL else os.kill(self.pid, number)
 
     async def ready(self) -> str | None:
-        if self.part.ready is not None:
-            return await self.part.ready()
-        with self.part.log.open("rb") as log:
-            log.seek(self._log_start)
-            return "" if READY_LINE in log.read() else None
+        if (self.part.ready is None or self.part.own_word) and READY_LINE not in self._log():
+            return None
+        return await self.part.ready() if self.part.ready is not None else ""
 
-    def tail(self) -> str:
-        """The last lines of its log: what a person needs when it died."""
-        with suppress(OSError):
-            return "\n".join(self.part.log.read_text(errors="replace").splitlines()[-TAIL_LINES:])
-        return ""
+    def last_words(self) -> str:
+        """Why this run of it ended: the last error that it logged, else its last lines."""
+        lines = self._log().decode(errors="replace").splitlines()
+        errors = [error for line in lines if (error := _error_in(line))]
+        return errors[-1] if errors else "\n".join(lines[-TAIL_LINES:])
+
+    def _log(self) -> bytes:
+        """Of its present run only: the file holds the former ones too."""
+        with suppress(OSError), self.part.log.open("rb") as log:
+            log.seek(self._log_start)
+            return log.read()
+        return b""
 
 
 class Supervisor:
@@ -188,7 +197,9 @@ class Supervisor:
     async def _until_ready(self, child: Child, *, quiet: bool = False) -> None:
         while (words := await child.ready()) is None:
             if not child.running:
-                raise CommandFailed(f"{child.part.name} ended while starting\n{child.tail()}", hint=_logs([child]))
+                raise CommandFailed(
+                    f"{child.part.name} ended while starting: {child.last_words()}", hint=_logs([child])
+                )
             await asyncio.sleep(READY_POLL_S)
         if not quiet:
             self._say(f"{child.part.name} ready{': ' if words else ''}{words}")
@@ -231,6 +242,17 @@ def log_settings(environ: Mapping[str, str]) -> dict[str, str]:
     """JSON lines, and no quieter than the line that says "ready"."""
     is_debug = environ.get("HEADRACE_LOG_LEVEL", "").lower() == "debug"
     return {"HEADRACE_LOG": "json", "HEADRACE_LOG_LEVEL": "debug" if is_debug else "info"}
+
+
+def _error_in(line: str) -> str | None:
+    """What a JSON log line of ours says went wrong."""
+    try:
+        found = msgspec.json.decode(line)
+    except msgspec.DecodeError:
+        return None
+    if not isinstance(found, dict) or found.get("level") not in ("error", "critical"):
+        return None
+    return str(found.get("error") or found.get("event"))
 
 
 def _ending(code: int) -> str:

@@ -84,6 +84,7 @@ async def up(data: Path, *, backends: Sequence[str], port: int, sync: Sync, arou
 
 async def up_demo(data: Path | None, *, port: int, stay: bool, sync: Sync, around: Terminal) -> demo.Json:
     """The demo's results. Its data are thrown away unless a directory was named."""
+    refuse_taken_port(port)
     started = time.monotonic()
     await asyncio.to_thread(demo.get_parts, around.say)
     try:

@@ -183,10 +183,12 @@ def serve(options: argparse.Namespace) -> None:
 def pace(options: argparse.Namespace, arguments: list[str]) -> int:
     """Let a child serve, awake for ``duty`` of each period once it answers."""
     child = subprocess.Popen([sys.executable, "-m", "services.runtime.llama_server", *arguments, "--duty", "1"])
+    answers = False
     try:
         while child.poll() is None:
             time.sleep(PERIOD_S * options.duty)
-            if options.port_file.exists():
+            answers = answers or options.port_file.exists()  # and stays slow, whatever becomes of the file
+            if answers:
                 child.send_signal(signal.SIGSTOP)
                 time.sleep(PERIOD_S * (1 - options.duty))
                 child.send_signal(signal.SIGCONT)

@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator
 from contextlib import suppress
 from pathlib import Path
 
+import psutil
 import pytest
 from rich.console import Console
 
@@ -17,8 +18,9 @@ from services.cli.ask import Narrator, ask
 from services.cli.client import RouterClient
 from services.cli.demo_model import missing_parts
 from services.cli.exits import CommandFailed
+from services.cli.fleet_process import DemoFleet
 from services.cli.stack import free_port
-from services.cli.up import Terminal, refuse_taken_port, up
+from services.cli.up import Terminal, refuse_taken_port, up, up_demo
 from services.runtime.llama_server import LlamaServer
 from support.eventually import eventually
 from support.up import Up
@@ -130,6 +132,26 @@ async def test_a_second_up_on_the_same_data_is_refused_by_name(tmp_path: Path) -
         await first.until("nats ready")
         async with Up(tmp_path, "--port", str(free_port())) as second:
             assert await second.ended() == 1
+
+
+async def test_a_refused_second_demo_leaves_the_models_of_the_first_as_they_are(tmp_path: Path) -> None:
+    async with DemoFleet(tmp_path, sync="10s") as first:
+        before = sorted(tmp_path.glob("llama/*/*"))
+        slow = psutil.Process(first.machines["slow"].llama.pid).children()[0].pid
+        with pytest.raises(CommandFailed, match="another nats-server uses"):
+            await DemoFleet(tmp_path, sync="10s").__aenter__()
+        assert len(before) == 4 and sorted(tmp_path.glob("llama/*/*")) == before
+        assert psutil.Process(first.machines["slow"].llama.pid).children()[0].pid == slow
+
+
+async def test_a_demo_on_the_port_of_another_is_refused_before_anything_starts(tmp_path: Path) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        with pytest.raises(CommandFailed, match="is taken"):
+            around = Terminal(Console(), lambda _line: None)
+            await up_demo(tmp_path / "data", port=taken.getsockname()[1], stay=False, sync="10s", around=around)
+    assert not (tmp_path / "data").exists()
 
 
 def test_the_port_of_another_is_refused_before_anything_starts() -> None:

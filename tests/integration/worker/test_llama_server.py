@@ -39,6 +39,15 @@ async def test_a_slow_machine_is_stopped_and_continued_again_and_again() -> None
             assert (await http.get("/health", timeout=30)).status_code == 200
 
 
+async def test_a_slow_machine_stays_slow_when_its_port_file_is_gone(tmp_path: Path) -> None:
+    async with LlamaServer(duty=0.5, folder=tmp_path / "mine") as server:
+        (serving,) = psutil.Process(server.pid).children()
+        await eventually(lambda: serving.status() == psutil.STATUS_STOPPED, every_s=0.007)
+        (tmp_path / "mine" / "port").unlink()
+        await eventually(lambda: serving.status() != psutil.STATUS_STOPPED, every_s=0.007)
+        await eventually(lambda: serving.status() == psutil.STATUS_STOPPED, every_s=0.007)
+
+
 @pytest.mark.parametrize("duty", [1.0, 0.5])
 async def test_nothing_survives_a_killed_launcher(duty: float) -> None:
     async with llama(duty=duty) as server:

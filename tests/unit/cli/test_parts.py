@@ -53,6 +53,10 @@ def test_a_worker_keeps_its_identity_by_its_servers_url_and_not_by_its_name() ->
     assert one.arguments == renamed.arguments != other.arguments
 
 
+def test_a_router_is_not_taken_for_ready_by_what_answers_at_its_port_alone() -> None:
+    assert router_part(AROUND).own_word
+
+
 def test_workers_stop_before_the_router_that_serves_their_last_answers() -> None:
     worker = worker_part(AROUND, BackendAt("desktop", "http://127.0.0.1:11434"))
     assert worker.stop_order < router_part(AROUND).stop_order == projector_part(AROUND).stop_order

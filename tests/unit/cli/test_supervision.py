@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 
 import psutil
@@ -71,6 +72,36 @@ async def test_a_part_that_ends_while_starting_fails_with_its_last_words(
 ) -> None:
     with pytest.raises(CommandFailed, match="the port 8420 is taken by somebody else"):
         await supervisor.start([scripts.part("one", STEADY), scripts.part("broken", BROKEN)])
+
+
+ERROR = '{"level": "error", "error": "routes.toml, line 3: no such option", "event": "cannot go on"}'
+
+
+async def test_why_a_part_ended_is_the_error_of_this_run_and_not_its_log_lines_or_a_former_run(
+    scripts: Scripts, supervisor: Supervisor
+) -> None:
+    part = scripts.part("broken", f"print('''{ERROR}''')\nprint('SettingsError: the same')\nraise SystemExit(1)\n")
+    part.log.parent.mkdir()
+    part.log.write_text('{"level": "error", "error": "of yesterday"}\n{"level": "info", "event": "ready"}\n')
+    with pytest.raises(CommandFailed) as failed:
+        await supervisor.start([part])
+    assert str(failed.value) == "broken ended while starting: routes.toml, line 3: no such option"
+
+
+async def test_the_answer_of_a_stranger_at_its_address_does_not_make_a_part_ready(
+    scripts: Scripts, supervisor: Supervisor
+) -> None:
+    part = replace(scripts.part("router", "import time\ntime.sleep(0.2)\n" + BROKEN), own_word=True)
+    (scripts.folder / "router.up").touch()  # as if somebody else answered
+    with pytest.raises(CommandFailed, match="router ended while starting"):
+        await supervisor.start([part])
+    assert scripts.said == []
+
+
+async def test_a_part_is_ready_once_it_says_so_and_answers(scripts: Scripts, supervisor: Supervisor) -> None:
+    says = 'print(\'{"action": "ready"}\', flush=True)\n'
+    await supervisor.start([replace(scripts.part("router", says + STEADY), own_word=True)])
+    assert scripts.said == ["router ready: with a flag"]
 
 
 async def test_a_part_that_comes_later_and_breaks_is_said_and_tried_again_and_ends_nobody(
