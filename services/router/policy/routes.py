@@ -5,9 +5,9 @@ Answers "what does this route say?". Values only; ``routes_file`` reads them, ``
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Literal
-from urllib.parse import urlsplit
 
 import msgspec
 
@@ -15,6 +15,10 @@ from services.router.policy.plugins import PLUGINS
 
 AUTO = "auto"
 """The virtual model that always exists: every model of the fleet, by least completion, unless routes.toml says otherwise."""
+
+_ADDRESS = re.compile(
+    r"(https?://)(?:[^/?#\s]*@)?((?:\[[0-9A-Fa-f:.]+\]|[^/?#@:\[\]\s]+)(?::\d{1,5})?)((?:/[^?#\s]*)?)(?:[?#]\S*)?", re.I
+)
 
 RouteBy = Literal["policy", "target_weight", "round_robin"]
 
@@ -42,11 +46,10 @@ class DecisionService(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def public_url(self) -> str | None:
-        """``url`` as the log and pages may show it: without user, password and query, which may hold a key."""
-        if self.url is None:
-            return None
-        parts = urlsplit(self.url)
-        return parts._replace(netloc=parts.netloc.rpartition("@")[2], query="", fragment="").geturl()
+        """``url`` as the log and pages may show it: without user, password and query, which may hold a key. None without a
+        ``url``, and for what is none."""
+        found = _ADDRESS.fullmatch(self.url or "")
+        return "".join(found.groups()) if found else None
 
 
 class Route(msgspec.Struct, frozen=True, kw_only=True):

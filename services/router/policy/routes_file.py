@@ -10,7 +10,6 @@ import re
 import tomllib
 from collections.abc import Sequence
 from typing import Annotated, Any
-from urllib.parse import urlsplit
 
 import msgspec
 
@@ -99,7 +98,7 @@ def _route(name: str, table: Any) -> Route:
     decision = None
     if raw.decision_service is not None or DECISION_SERVICE in plugins:
         decision = DecisionService(**msgspec.structs.asdict(raw.decision_service or _Decision()))
-        _check_url(decision.url)
+        _check_url(decision)
     return Route(
         name=name, by=by, targets=targets, fallback=fallback, plugins=plugins if by == "policy" else {},
         slider=raw.slider, decision=decision if by == "policy" and DECISION_SERVICE in plugins else None,
@@ -144,16 +143,9 @@ def _check_targets(targets: tuple[Target, ...], fallback: tuple[Target, ...]) ->
             raise _Fault("a fallback has no weight: the first that can answer is taken", "fallback", at, "weight")
 
 
-def _check_url(url: str | None) -> None:
+def _check_url(service: DecisionService) -> None:
     """The address itself is not repeated: a password may be in it."""
-    if url is None:
-        return
-    try:
-        parts = urlsplit(url)
-        good = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
-    except ValueError:
-        good = False
-    if not good:
+    if service.url is not None and service.public_url is None:
         raise _Fault("is no address of a service; expected http://host or https://host", "decision_service", "url")
 
 

@@ -75,6 +75,8 @@ def test_a_file_with_one_of_everything() -> None:
 def test_the_address_of_a_decision_service_is_shown_without_its_secrets() -> None:
     service = DecisionService(url="https://me:hunter2@judge.lan:8443/decide?key=hunter2#hunter2")
     assert service.public_url == "https://judge.lan:8443/decide"
+    assert DecisionService(url="http://me:p@ss@[::1]:80").public_url == "http://[::1]:80"
+    assert DecisionService(url="http://judge?key=hunter2").public_url == "http://judge"
     assert DecisionService().public_url is None
 
 
