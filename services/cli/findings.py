@@ -49,10 +49,40 @@ def router(url: str, readiness: Json) -> list[Finding]:
                 "if no other runs, what waits stays waiting",
             )
         )
-    if problem := readiness.get("routes"):
-        action = "correct that line; until then the virtual models of the former file are in force"
-        findings.append(Finding("routes", "problem", str(problem), action))
+    for part, still in (
+        ("routes", "the virtual models of the former file are"),
+        ("settings", "the former settings are"),
+    ):
+        if problem := readiness.get(part):
+            findings.append(Finding(part, "problem", str(problem), f"correct that; until then {still} in force"))
     return findings
+
+
+def targets(routes: Json, workers: Json, models: Json) -> list[Finding]:
+    """Of the virtual models: each model and machine that one of them names and nobody has or is."""
+    machines = {worker[key] for worker in workers["workers"] for key in ("name", "id")}
+    held = {model["name"] for model in models["models"]}
+    found: dict[Finding, None] = {}
+    for route in routes["routes"]:
+        for target in (*route["targets"], *route["fallback"]):
+            absent = [] if target["model"] in held else [f"no machine holds its model {target['model']}"]
+            if target["worker"] is not None and target["worker"] not in machines:
+                absent.append(f"no machine is called {target['worker']}")
+            for words in absent:
+                action = "correct routes.toml, or start that machine: what is asked of it waits or goes elsewhere"
+                found[Finding(f"route {route['name']}", "problem", words, action)] = None
+    return list(found)
+
+
+def nobody_takes_work(body: Json, waiting: int) -> list[Finding]:
+    """Where every machine that could is paused: silent ones are a problem of their own."""
+    heard = [worker for worker in body["workers"] if worker["state"] not in ("silent", "backend down")]
+    if not heard or not all(worker["paused"] for worker in heard):
+        return []
+    told = "each machine is paused" if len(heard) > 1 else f"{heard[0]['name']} is paused, and no other takes work"
+    waits = f"{waiting} task{' waits' if waiting == 1 else 's wait'}: " if waiting else ""
+    action = f"`headrace resume {heard[0]['name']}`; `headrace fleet` says until when"
+    return [Finding("pauses", "problem" if waiting else "warning", waits + told, action)]
 
 
 def nats(readiness: Json) -> Finding:
@@ -157,7 +187,10 @@ def backends(found: Sequence[tuple[str, str]], kinds_served: Sequence[str]) -> l
     ]
 
 
-def disk(folder: str, free_bytes: int) -> Finding:
+def disk(folder: str, free_bytes: int, *, named: bool = True) -> Finding:
+    """``named``: somebody said that this is the folder; else it is where a router keeps its data unless told otherwise."""
+    if not named:
+        folder += " (the usual place; if the router was started with --data, say the same here)"
     if free_bytes >= DISK_FREE_MIN_BYTES:
         return Finding("data", "ok", f"{folder}, {numbers.size(free_bytes)} free")
     return Finding(

@@ -171,7 +171,8 @@ def check(
     """Check each part and say what to do."""
 
     async def work(client: RouterClient) -> None:
-        report = await doctor.examine(client, data or load(config, os.environ).data_dir)
+        settings = load(config, os.environ)
+        report = await doctor.examine(client, data or settings.data_dir, named=bool(data or config))
         emit([finding._asdict() for finding in report] if json else report, doctor.render, as_json=json)
         if findings.failed(report):
             raise typer.Exit(Exit.FAILED)

@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from services.cli import run_commands
@@ -19,7 +20,8 @@ from services.cli.exits import Exit
 from services.router.differences import Difference
 from services.router.http.app import create_app
 from services.router.http.serving import serving
-from services.router.port import Busy
+from services.router.policy.routes import Route, Routes, Target
+from services.router.port import Busy, RoutesInForce
 from services.router.verification import Verification
 from support.router_port import MemoryRouter, Play
 
@@ -204,6 +206,19 @@ async def test_the_doctor_fails_where_the_router_is_not_ready(shell: Shell) -> N
     )
     assert await shell.type("doctor") == Exit.FAILED
     assert "not ready: reading the log" in shell.out
+
+
+async def test_the_doctor_does_not_say_all_well_over_a_route_to_nobody_or_refused_settings(shell: Shell) -> None:
+    target = Target(model="qwen3", worker="fats")
+    shell.router.in_force = RoutesInForce(
+        routes=Routes(routes={"canary": Route(name="canary", by="target_weight", targets=(target,))})
+    )
+    assert await shell.type("doctor") == Exit.FAILED
+    assert "no machine is called fats" in shell.out and "All well" not in shell.out
+    shell.router.in_force = RoutesInForce()
+    shell.router.state = msgspec.structs.replace(shell.router.state, settings="headrace.toml, line 2: no")
+    assert await shell.type("doctor") == Exit.FAILED
+    assert "headrace.toml, line 2: no" in shell.out
 
 
 async def test_the_doctor_looks_where_the_settings_file_says(shell: Shell, tmp_path: Path) -> None:

@@ -72,6 +72,39 @@ def test_a_full_disk_is_a_problem() -> None:
     assert not findings.failed([findings.disk("d", 10**12)])
 
 
+def test_settings_that_were_refused_are_a_problem_with_their_words() -> None:
+    found = findings.router("http://r", READINESS | {"settings": "headrace.toml, line 2: no such option 'slots'"})
+    assert (found[-1].part, found[-1].level) == ("settings", "problem")
+    assert "line 2" in found[-1].words and "former settings" in str(found[-1].action)
+
+
+def test_a_route_to_a_model_or_a_machine_that_nobody_has_or_is_is_a_problem_that_names_it() -> None:
+    workers, models = example("`GET /workers`"), example("`GET /models`")
+    route = {"name": "canary", "targets": [{"model": "qwen3", "worker": "desktop"}], "fallback": []}
+    assert findings.targets({"routes": [route]}, workers, models) == []
+    wrong = [{"model": "qwen3", "worker": "fats"}, {"model": "nomodel", "worker": "w-7f3a"}]
+    for where in ("targets", "fallback"):
+        found = findings.targets({"routes": [route | {where: wrong}]}, workers, models)
+        assert [(each.part, each.level) for each in found] == [("route canary", "problem")] * 2
+        assert "fats" in found[0].words and "nomodel" in found[1].words
+
+
+def test_a_fleet_of_paused_machines_is_a_problem_once_somebody_waits() -> None:
+    desktop, laptop = example("`GET /workers`")["workers"]
+    paused = {"state": "paused", "paused": "until it is resumed"}
+    body = {"workers": [desktop | paused, laptop | {"state": "silent"}]}
+    (found,) = findings.nobody_takes_work(body, 1)
+    assert (found.level, found.words) == ("problem", "1 task waits: desktop is paused, and no other takes work")
+    assert "`headrace resume desktop`" in str(found.action)
+    assert findings.nobody_takes_work(body, 0)[0].level == "warning"
+    assert findings.nobody_takes_work({"workers": [desktop | paused, laptop]}, 1) == []
+
+
+def test_a_data_folder_that_nobody_named_is_said_to_be_the_usual_place_only() -> None:
+    assert "the usual place" in findings.disk("/d", 10**12, named=False).words
+    assert "the usual place" not in findings.disk("/d", 10**12).words
+
+
 def test_routes_that_were_refused_are_a_problem_with_their_line() -> None:
     found = findings.router("http://r", READINESS | {"routes": "routes.toml, line 3: chat.slider: expected a number"})
     assert (found[-1].part, found[-1].level) == ("routes", "problem")
