@@ -22,12 +22,15 @@ from services.cli.queue_board import rise_words
 
 Json = dict[str, Any]
 ENDS_WELL = "completed"
+ENDS = {"dead": "was given up", "cancelled": "was cancelled"}
 REMARKS = {
     "truncated": "The answer was cut off.",
     "substituted": "Another model answered than was asked for.",
     "wrong_language": "The answer is in another language than the question.",
 }
 """What is said of an answer that came, but not as it should."""
+AT_LIMIT = "The answer was cut off: it reached the most tokens that were asked for."
+LENGTH_REASONS = ("length", "max_tokens")
 
 
 class Narrator:
@@ -58,6 +61,8 @@ class Narrator:
                 self._rises.append(rise)
                 self._remark(rise_words(rise))
         reason = str(status.get("reason") or "no machine is free")
+        if self._place == (None, ""):
+            self._remark(f"task {status['task']}")
         if (status.get("position"), reason.partition(":")[0]) != self._place:
             self._place = status.get("position"), reason.partition(":")[0]
             place = f"place {status['position']}" if status.get("position") else "without a place yet"
@@ -138,19 +143,25 @@ async def machine_names(client: RouterClient) -> dict[str, str]:
 
 
 def summary(end: Json) -> str:
-    """``smollm2:135m on fast: 32 tokens in 0.51 s, 63.2 tok/s (first after 38 ms)``; a second line says what is wrong with it."""
+    """``smollm2:135m on fast: 32 tokens in 0.51 s, 63.2 tok/s (first after 38 ms); task 01kbq…``; a second line says what is
+    wrong with it. Empty where there is no answer: why is the error's to say."""
     status = end["status"]
+    if status["state"] != ENDS_WELL:
+        return ""
     tokens, times = status.get("tokens") or {}, status.get("times") or {}
     told = f"{status.get('model')} on {end.get('worker_name') or status.get('worker')}"
     output, decode_s = tokens.get("output"), times.get("decode_s")
-    told += f": {output} tokens" if output is not None else ": an unknown number of tokens"
+    told += f": {output} token{'' if output == 1 else 's'}" if output is not None else ": an unknown number of tokens"
     if times.get("total_s") is not None:
         told += f" in {numbers.seconds(times['total_s'])}"
     if output and decode_s:
         told += f", {numbers.rate(output / decode_s)}"
     if times.get("first_token_s") is not None:
         told += f" (first after {numbers.seconds(times['first_token_s'])})"
+    told += f"; task {status['task']}"
     remark = REMARKS.get(str(status.get("outcome")))
+    if remark is None and status.get("finish_reason") in LENGTH_REASONS:
+        remark = AT_LIMIT
     return f"{told}\n{remark}" if remark else told
 
 
@@ -162,7 +173,12 @@ def check_end(end: Json, *, allow_empty: bool = False) -> None:
             ": ".join(str(part) for part in (status.get("failure"), status.get("detail")) if part)
             or "no reason was given"
         )
-        raise CommandFailed(f"the task {status['state']}: {why}", hint=f"`headrace explain {status['task']}`")
+        code = Exit.BUSY if status.get("failure") == "busy" else Exit.FAILED
+        raise CommandFailed(
+            f"the task {ENDS.get(status['state'], status['state'])}: {why}",
+            hint=f"`headrace explain {status['task']}`",
+            code=code,
+        )
     if status.get("outcome") == "empty" and not allow_empty:
         raise CommandFailed(
             "the answer was empty, which counts as no success", hint=f"`headrace explain {status['task']}`"

@@ -24,10 +24,10 @@ CODES = {404: Exit.NOT_FOUND, 429: Exit.BUSY, 400: Exit.USAGE}
 
 
 class RouterClient:
-    """One router, by its base URL: an async context manager."""
+    """One router, by its base URL, or HOST:PORT as people type it: an async context manager."""
 
     def __init__(self, url: str = DEFAULT_ROUTER, *, transport: httpx.AsyncBaseTransport | None = None) -> None:
-        self.url = url.rstrip("/")
+        self.url = (url if "://" in url else f"http://{url}").rstrip("/")
         self._http = httpx.AsyncClient(
             base_url=self.url,
             timeout=httpx.Timeout(ANSWER_S, connect=CONNECT_S),
@@ -132,7 +132,7 @@ def _hint(error: dict[str, Any]) -> str | None:
         case "unknown_worker":
             return "`headrace fleet` lists the machines"
         case "unknown_task":
-            return "`headrace queue` lists what waits and runs; older tasks are known while the projector runs"
+            return "is the id whole? `headrace queue` lists what waits and runs; older tasks are known while the projector runs"
         case "busy" | "not_stored" if error.get("retry_after_s"):
             return f"try again in {error['retry_after_s']:g} s; `headrace queue` shows what is before you"
     return None

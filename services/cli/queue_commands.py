@@ -8,6 +8,7 @@ from __future__ import annotations
 from asyncio import sleep
 from collections.abc import Callable, Coroutine
 from contextlib import nullcontext
+from functools import partial
 from typing import Annotated, Any
 from urllib.parse import quote
 
@@ -59,7 +60,7 @@ def pause(
             body["for_s"] = numbers.duration(for_)
         except ValueError as error:
             raise CommandFailed(f"--for {for_!r}: {error}", hint="for example --for 45m", code=Exit.USAGE) from error
-    _set(router, worker, "pause", body, as_json=json)
+    _set(router, worker, "pause", body, as_json=json, long=for_)
 
 
 def resume(
@@ -72,21 +73,22 @@ def resume(
     _set(router, worker, "resume", {"reason": reason}, as_json=json)
 
 
-def _set(router: str, worker: str, what: str, body: dict[str, Any], *, as_json: bool) -> None:
+def _set(router: str, worker: str, what: str, body: dict[str, Any], *, as_json: bool, long: str | None = None) -> None:
     async def work(client: RouterClient) -> None:
         answer = await client.post(f"/workers/{quote(worker, safe='')}/{what}", body)
-        emit(answer, _said, as_json=as_json)
+        emit(answer, partial(_said, long=long), as_json=as_json)
 
     with_router(router, work)
 
 
-def _said(answer: dict[str, Any]) -> Text:
+def _said(answer: dict[str, Any], *, long: str | None = None) -> Text:
     row = answer["worker"]
     if not row["paused"]:
         return Text(f"{row['name']} takes work again")
     runs = row["running"]
     ends = f"; what runs there ({runs}) ends first" if runs else ""
-    return Text(f"{row['name']} is paused {row['paused']}{ends}")
+    how_long = row["paused"] if long is None else f"for {long} ({row['paused']})"
+    return Text(f"{row['name']} is paused {how_long}{ends}")
 
 
 def _watched(as_json: bool) -> Callable[[RouterClient], Coroutine[Any, Any, None]]:

@@ -76,7 +76,8 @@ def ask(
         if json:
             emit_json(end | ({"explanation": why} if why else {}))
         else:
-            err.print(summary(end), style="dim")
+            if said := summary(end):
+                err.print(said, style="dim", markup=False, soft_wrap=True)
             if why:
                 err.print(decisions.explanation(why, names=await machine_names(client)))
         check_end(end)
@@ -108,7 +109,7 @@ def stats(
 
 def explain(
     task: Annotated[
-        str, typer.Argument(help="A task's id: `headrace ask`, `queue` and the header x-headrace-task show it.")
+        str, typer.Argument(help="A task's whole id: `headrace ask`, `queue` and the header x-headrace-task show it.")
     ],
     show_all: ShowAll = False,
     verify: Annotated[

@@ -53,6 +53,18 @@ async def shell(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPa
         yield Shell(url, router, capsys)
 
 
+async def test_a_router_is_found_by_host_and_port_alone(shell: Shell) -> None:
+    shell.url = shell.url.removeprefix("http://")
+    assert await shell.type("fleet") == Exit.OK, shell.err
+
+
+async def test_ask_names_its_task_on_stderr_and_an_id_cut_short_is_called_so(shell: Shell) -> None:
+    await shell.type("ask", "hi")
+    assert "; task t1" in shell.err
+    assert await shell.type("explain", "t") == Exit.NOT_FOUND
+    assert "is the id whole?" in shell.err
+
+
 async def test_the_answer_alone_is_on_stdout(shell: Shell) -> None:
     assert await shell.type("ask", "say", "hello") == Exit.OK
     assert shell.out == "Hello world\n"

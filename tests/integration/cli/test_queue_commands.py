@@ -40,7 +40,7 @@ async def shell(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPa
 
 async def test_a_machine_is_taken_out_for_a_time_and_back_in(shell: Shell) -> None:
     assert await shell.type("pause", "desktop", "--for", "2h", "--reason", "a game") == Exit.OK
-    assert "desktop is paused until" in shell.out and "what runs there (1) ends first" in shell.out
+    assert "desktop is paused for 2h (until" in shell.out and "what runs there (1) ends first" in shell.out
     assert await shell.type("fleet") == Exit.OK
     assert "paused until" in shell.out
     assert await shell.type("resume", "desktop", "--json") == Exit.OK
