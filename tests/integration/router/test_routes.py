@@ -97,7 +97,8 @@ async def test_a_file_that_changes_is_in_force_soon_and_one_that_is_wrong_leaves
         await with_workers(router, 1)
         with pytest.raises(UnknownRoute, match="no route is called 'chat'; nearest: auto"):
             await router.submit(msgspec.structs.replace(question("Hi"), wants=Wants(route="chat")))
-        file.write_text('[chat]\nroute_by = "least_in_flight"\n', encoding="utf-8")
+        text = f'[chat]\nroute_by = "least_in_flight"\ntargets = [{{model = "{MODEL}"}}]\n'  # the other one is only listed there
+        file.write_text(text, encoding="utf-8")
         await eventually(lambda: router.routes().routes.names == ("auto", "chat"))
         assert (
             await end_of(router, (await router.submit(question("Hi", model="chat"))).task)
