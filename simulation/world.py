@@ -31,7 +31,11 @@ from simulation.router import Router
 from simulation.server import Server
 from simulation.worker import Worker
 
-LIMITS = Limits(model=Limit(3), client=Limit(3), backend=Limit(2))
+LIMITS = (
+    Limits(model=Limit(3), client=Limit(3), backend=Limit(2)),
+    Limits(model=Limit(3), client=Limit(3)),
+)
+"""By turns: with limits on backends everything goes by lanes, without them most of it to groups."""
 QUIET_AFTER_S = 40.0
 """Faults end here; what is left must then come to its end by itself."""
 HORIZON_S = 400.0
@@ -67,7 +71,8 @@ class World:
         self.acked: set[str] = set()
         self.tasks = tasks
         self.clients = Process("clients")
-        self.routers = [Router(self, name, LIMITS) for name in ("r1", "r2", "r3")]
+        self.limits = LIMITS[seed % len(LIMITS)]
+        self.routers = [Router(self, name, self.limits) for name in ("r1", "r2", "r3")]
         self.seen: list[str] = []
         self.workers = {
             "fast": Worker(self, "fast", ("m1", "m2"), 2, 1.0),
@@ -310,7 +315,7 @@ class World:
         return state
 
     def _report(self) -> Report:
-        violations, kinds = check_log([event for _, event, _ in self.server.events], LIMITS)
+        violations, kinds = check_log([event for _, event, _ in self.server.events], self.limits)
         state = self._fold()
         violations += self.seen + self._items_out_of_order()
         violations += [f"{key} ran {n} times" for key, n in self.runs.items() if n > 1]

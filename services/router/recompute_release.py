@@ -15,7 +15,7 @@ from schemas.prediction import TYPICAL_PROMPT_TOKENS
 from schemas.statistics import Effective, Statistics, effective
 from services.router.dispatch.completion import Machine, Speed, machine_of, parts_of, service_s, worker_input
 from services.router.dispatch.outlook import speed_of
-from services.router.dispatch.planner import RECORDED_MOST
+from services.router.dispatch.recording import RECORDED_MOST
 from services.router.fleet import Fleet
 from services.router.policy.filters import may_serve
 from services.router.policy.request import RouteRequest, request_of

@@ -81,6 +81,14 @@ class Machine:
         full = len(ends) - self.slots
         self.wait_s = ends[full] if full >= 0 else 0.0
 
+    def promise(self, model: str, service_s: float) -> None:
+        """A release that is on its way there, which no fold shows yet."""
+        self.free = max(0, self.free - 1)
+        wait = self.wait_s
+        self.busy_until(sorted([*self.ends, wait + service_s]))
+        if model not in self.loaded:
+            self.loaded.append(model)
+
     def place(self, model: str, parts: Parts, beta: float, sizes: dict[str, int | None]) -> None:
         """Put an attempt behind all that is there: its end joins the others, which move by what it takes from them."""
         rest = running_then(self.ends, self.slots)

@@ -18,7 +18,7 @@ from services.router.dispatch.absent import given_up, wakes
 from services.router.dispatch.actions import Action, Publish, Tell
 from services.router.dispatch.attempts import attempts, zombies
 from services.router.dispatch.consumers import consumers, held_consumers, hellos
-from services.router.dispatch.live import Live, Wait
+from services.router.dispatch.live import Live, Promise, Wait
 from services.router.dispatch.pauses import resumes
 from services.router.dispatch.planner import Release, available, plan
 from services.router.dispatch.state import RouterState, Task
@@ -123,8 +123,8 @@ def _releases(turn: Turn, ending: set[str]) -> Iterator[Action]:
     state, live, now, config = turn.state, turn.live, turn.now, turn.config
     if all(task.attempts and task.live is not None for task in state.tasks.values()):
         return  # nobody waits: most looks of a fleet that keeps up
-    if any(key.endswith(".rel") for key in live.pending) or not any(available(state, live, now).values()):
-        return  # releases on their way hold permits and credits that the fold does not show yet
+    if not any(available(state, live, now).values()):
+        return
     skip = frozenset(task_id for task_id, task in state.tasks.items() if _is_ending(turn, task_id, task, ending))
     planned = plan(state, live, now, config.limits, skip, outlook=config.outlook, explain=False)
     for task_id, n in planned.bypasses.items():
@@ -134,7 +134,15 @@ def _releases(turn: Turn, ending: set[str]) -> Iterator[Action]:
     for release in planned.releases:
         task = state.tasks[release.task]
         released = config.decorate(_released(turn, release, task), release, task)
-        yield Publish(released, release_id(release.task, release.attempt))
+        msg_id = release_id(release.task, release.attempt)
+        live.promised[msg_id] = Promise(
+            release.task, release.expected, release.model, release.permits, _service_s(release)
+        )
+        yield Publish(released, msg_id)
+
+
+def _service_s(release: Release) -> float:
+    return release.offer.total_s - release.offer.wait_s
 
 
 def _is_ending(turn: Turn, task_id: str, task: Task, ending: set[str]) -> bool:

@@ -63,6 +63,17 @@ class Lease:
     heard_at: float
 
 
+@dataclass(frozen=True)
+class Promise:
+    """What a release on its way takes, before the fold shows it: a credit, permits, and so many seconds of its machine."""
+
+    task: str
+    worker: str
+    model: str
+    permits: tuple[str, ...]
+    service_s: float
+
+
 @dataclass
 class Wait:
     """A waiting task's: how long it was held under which reason, how many later ones a look-ahead put first, and the E[S] of the
@@ -84,7 +95,7 @@ class Live:
     way to the log, so that a task need not wait for that before its release follows. ``bodies``: tasks whose text is still on
     its way; they are not released. ``boots``: each worker's boot as its last report has it. ``unanswered``: why nobody can
     answer a task yet. ``unheld``: consumers without holders, and since when. ``woken``: who was last told when to wake;
-    ``noted_at``: when ``absent`` last took down who has nobody."""
+    ``noted_at``: when ``absent`` last took down who has nobody. ``promised``: releases by message id; see ``promises``."""
 
     workers: dict[str, Heard] = field(default_factory=dict)
     boots: dict[str, str] = field(default_factory=dict)
@@ -105,6 +116,7 @@ class Live:
     drafts: dict[str, TaskRouted] = field(default_factory=dict)
     bodies: set[str] = field(default_factory=set)
     unanswered: dict[str, str] = field(default_factory=dict)
+    promised: dict[str, Promise] = field(default_factory=dict)
     woken: dict[str, float] = field(default_factory=dict)
     noted_at: float = 0.0
 
@@ -156,6 +168,12 @@ class Live:
         if self.pending:
             for msg_id in [m for m, seq in self.pending.items() if seq is not None and seq <= position]:
                 del self.pending[msg_id]
+
+    def promises(self) -> list[Promise]:
+        """Of releases on their way: until the fold has passed them, or nobody stored them."""
+        if self.promised:
+            self.promised = {key: promise for key, promise in self.promised.items() if key in self.pending}
+        return list(self.promised.values())
 
     def tidy(self, state: RouterState) -> None:
         """Learn which boots the log knows, and forget what was kept for tasks and attempts that have ended."""

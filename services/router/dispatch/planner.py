@@ -9,19 +9,20 @@ one exactly when that is better than queueing behind. A release takes its permit
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from schemas.statistics import Statistics
 from services.router.dispatch.bids import Bids
-from services.router.dispatch.completion import Machine, worker_input
-from services.router.dispatch.holds import changed_mind, nobody, why_held
+from services.router.dispatch.completion import Machine
+from services.router.dispatch.holds import nobody, why_held
 from services.router.dispatch.live import Live, Wait
 from services.router.dispatch.machines import available, machines_of
 from services.router.dispatch.offers import Offer
 from services.router.dispatch.order import OVERTAKEN_MOST_S, behind, in_order, queue, service_of
 from services.router.dispatch.outlook import Outlook
 from services.router.dispatch.permits import Counts, Limits
+from services.router.dispatch.recording import recorded
 from services.router.dispatch.releasing import Refused, Release, Releasing
 from services.router.dispatch.state import RouterState, Task
 
@@ -38,8 +39,6 @@ BYPASS_AGE_MOST_S = 600.0
 """How often, and until which age, a task may be jumped for a model that is warm: counting everyone jumped.
 
 ROUTING.md has 60 s; at load .75 on two machines every task is older by then, and twice the model loads made means 11 % worse."""
-RECORDED_MOST = 32
-"""Machines and pairs that a release records: 32 with all their parts are about 25 KiB of the 64 that an event may have."""
 RELEASES_MOST = 64
 """Of one pass; the next comes when these are in the log, some milliseconds later."""
 
@@ -48,8 +47,8 @@ RELEASES_MOST = 64
 class Plan:
     """``holds``: task -> why it waits, ``code: words``, for every waiting task that was looked at and not released.
 
-    ``starts``: the predicted seconds until it starts, None where nobody knows. ``bypasses``: how often a look-ahead of this pass
-    put others before it; ``overtaken_s``: the E[S] of later arrivals of its class that go before it because they are shorter.
+    ``starts``: predicted seconds, None unknown; ``machines``: model and machine that it waits for; ``bypasses``: how often a
+    look-ahead of this pass put others before it; ``overtaken_s``: the E[S] of later, shorter ones of its class that go first.
     """
 
     releases: tuple[Release, ...]
@@ -57,6 +56,7 @@ class Plan:
     starts: dict[str, float | None]
     bypasses: dict[str, int]
     overtaken_s: dict[str, float]
+    machines: dict[str, tuple[str, str]] = field(default_factory=dict)
 
 
 def plan(
@@ -70,10 +70,18 @@ def plan(
     explain: bool = True,
     window: int = WINDOW,
 ) -> Plan:
-    """``skip`` are tasks with a fact on its way; they are neither released nor given a reason. Without ``explain`` tasks behind
+    """``skip`` are tasks with an end on its way; like those with a release on its way they are neither released nor given a
+    reason, and what such a release takes is taken. Without ``explain`` tasks behind
     the window get no reason."""
     outlook = outlook or Outlook(Statistics())
-    walk = Pass(state, live, now, Counts(limits, state.held), outlook, machines_of(state, live, now, outlook))
+    machines, counts = machines_of(state, live, now, outlook), Counts(limits, state.held)
+    promises = [p for p in live.promises() if (task := state.tasks.get(p.task)) is not None and task.live is None]
+    for promise in promises:
+        counts.take(promise.permits)
+        if promise.worker in machines:
+            machines[promise.worker].promise(promise.model, promise.service_s)
+    walk = Pass(state, live, now, counts, outlook, machines)
+    skip |= {promise.task for promise in promises}
     waiting = [task for task in queue(state, live, outlook.order_k) if task.submitted.task not in skip]
     return walk.run(waiting, window, explain)
 
@@ -101,6 +109,7 @@ class Pass:
     starts: dict[str, float | None] = field(default_factory=dict)
     bypasses: dict[str, int] = field(default_factory=dict)
     overtaken_s: dict[str, float] = field(default_factory=dict)
+    wanted: dict[str, tuple[str, str]] = field(default_factory=dict)
     gone: set[str] = field(default_factory=set)
     placed: Counter[frozenset[str]] = field(default_factory=Counter)
 
@@ -138,13 +147,13 @@ class Pass:
                     counts = behind(waiting)
             else:
                 self.placed[self.bids.machines_for(task)] += 1
-                self.holds[task_id] = result.reason
-                self.starts[task_id] = result.wait_s
+                self.holds[task_id], self.starts[task_id] = result.reason, result.wait_s
+                self.wanted[task_id] = (result.offer.model, result.offer.worker)
                 self._place(task, result.offer)
             index += 1
         if explain:
             self._rest([*hidden, *waiting[index:]], index - len(hidden))
-        return Plan(tuple(self.releases), self.holds, self.starts, self.bypasses, self.overtaken_s)
+        return Plan(tuple(self.releases), self.holds, self.starts, self.bypasses, self.overtaken_s, self.wanted)
 
     def _is_over(self, window: int) -> bool:
         """Nothing more can leave, or the window is full: what stands behind it is of interest to a free machine only."""
@@ -163,8 +172,7 @@ class Pass:
             if offer is not None:
                 return offer
             reason = self.bids.full(task, self.counts) or nobody(task, self.state, self.live, self.now, self.outlook)
-        self.holds[task.submitted.task] = reason
-        self.starts[task.submitted.task] = None
+        self.holds[task.submitted.task], self.starts[task.submitted.task] = reason, None
         return None
 
     def _full_for(self, task: Task) -> str | None:
@@ -229,7 +237,9 @@ class Pass:
         return young and before.bypasses + self.bypasses.get(name, 0) < BYPASSES_MOST
 
     def _take(self, task: Task, release: Release, behind_it: int) -> None:
-        release = self._told(task, release, behind_it)
+        draft = self.live.drafts.get(release.task)
+        first = task.choice or (draft.choice if draft is not None else None)
+        release = recorded(release, first, self.bids.all(task, behind_it, self.counts), self.machines)
         machine = self.machines[release.expected]
         machine.free -= 1
         if not machine.free:
@@ -238,20 +248,6 @@ class Pass:
         self.releases.append(release)
         self.gone.add(task.submitted.task)
         self._place(task, release.offer)
-
-    def _told(self, task: Task, release: Release, behind_it: int) -> Release:
-        """With what the machines looked like; and, where it is not the first idea, with all pairs and why."""
-        offers = self.bids.all(task, behind_it, self.counts)
-        others = sorted({o.worker for o in offers} - {release.expected})
-        inputs = tuple(worker_input(self.machines[w]) for w in sorted([release.expected, *others[: RECORDED_MOST - 1]]))
-        first = task.choice or (draft.choice if (draft := self.live.drafts.get(release.task)) is not None else None)
-        names = {worker: machine.name for worker, machine in self.machines.items()}
-        reason = changed_mind(release.offer, first, offers, names)
-        if reason is None:
-            return replace(release, inputs=inputs)
-        mine, idea = (release.model, release.expected), first and (first.model, first.worker)
-        told = sorted(offers, key=lambda o: ((o.model, o.worker) not in (mine, idea), not o.fresh, o.cost_s))
-        return replace(release, inputs=inputs, reason=reason, offers=tuple(told[:RECORDED_MOST]))
 
     def _place(self, task: Task, offer: Offer) -> None:
         machine, info = self.machines[offer.worker], self.bids.infos[offer.worker]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from schemas import events
-from services.router.dispatch.actions import Publish
+from services.router.dispatch.actions import Action, Publish
 from services.router.dispatch.live import GONE_S
 from services.router.dispatch.permits import UNLIMITED, Limit, Limits
 from services.router.dispatch.planner import available, plan
@@ -209,3 +209,35 @@ def test_with_limits_on_backends_a_burst_over_idle_machines_leaves_at_once() -> 
         desk.submit(f"t{n}")
     first = [action.event for action in of(Publish, desk.decide()) if isinstance(action.event, events.TaskReleased)]
     assert sorted((event.lane, event.expected_worker) for event in first) == [("w1", "w1"), ("w2", "w2"), ("w3", "w3")]
+
+
+def releases(actions: list[Action]) -> list[tuple[str, str | None]]:
+    """(task, expected worker) of the releases among the actions, done or not."""
+    found = [action.event for action in of(Publish, actions)]
+    return [(event.task, event.expected_worker) for event in found if isinstance(event, events.TaskReleased)]
+
+
+def test_what_a_release_on_its_way_takes_is_taken_and_the_next_need_not_wait_for_it() -> None:
+    desk = fleet(Limits(client=Limit(2)), w1=0, w2=0)
+    desk.submit("t1")
+    first = desk.decide()
+    for task in ("t2", "t3"):
+        desk.submit(task)
+    second = desk.decide()
+    assert [task for task, _ in releases(first + second)] == ["t1", "t2"], (
+        "the client's limit counts what is on its way"
+    )
+    assert {worker for _, worker in releases(first + second)} == {"w1", "w2"}, "and so does each machine's credit"
+    for action in first + second:
+        desk.do(action)
+    desk.settle()
+    assert desk.state.held["client:me"] == 2 and not desk.live.promises()
+
+
+def test_a_release_that_was_not_stored_takes_nothing() -> None:
+    desk = fleet(w1=0)
+    desk.submit("t1")
+    (release,) = [a for a in of(Publish, desk.decide()) if isinstance(a.event, events.TaskReleased)]
+    assert [p.worker for p in desk.live.promises()] == ["w1"]
+    desk.live.not_stored(release.key)
+    assert desk.live.promises() == []

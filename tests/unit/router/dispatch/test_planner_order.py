@@ -7,7 +7,8 @@ import pytest
 from schemas import events
 from services.router.dispatch.live import Wait
 from services.router.dispatch.permits import UNLIMITED, Limit, Limits
-from services.router.dispatch.planner import BYPASS_AGE_MOST_S, BYPASSES_MOST, LOOK_AHEAD, RECORDED_MOST, WINDOW
+from services.router.dispatch.planner import BYPASS_AGE_MOST_S, BYPASSES_MOST, LOOK_AHEAD, WINDOW
+from services.router.dispatch.recording import RECORDED_MOST
 from support.builders import build
 from support.planning import ANSWER_S, LOAD_S, PROMPT_S, Planning, taking
 
