@@ -1,4 +1,4 @@
-"""A table that loses nothing: where the terminal is too narrow for its columns, each row becomes a paragraph.
+"""A table that loses nothing: where the terminal is too narrow for its columns, some of them go below each row.
 
 Answers "how wide must it be?". rich would take columns away or cut numbers off without a word; a reader would take the rest for
 all there is.
@@ -12,17 +12,18 @@ from rich.console import Console, ConsoleOptions, RenderResult
 from rich.table import Table
 from rich.text import Text
 
-from services.cli.screen import stacked
+from services.cli.screen import Rows, columns
 
 FOLD_LEAST = 8
 """A column of words may be folded down to this; narrower, syllables stand on top of each other."""
 
 
 class Grid(Table):
-    """Columns as ``rich.table.Table`` takes them; ``no_wrap`` ones are never broken."""
+    """Columns as ``rich.table.Table`` takes them; ``no_wrap`` ones are never broken. ``spare``: see ``screen.Rows``."""
 
-    def __init__(self, **options: Any) -> None:
+    def __init__(self, *, spare: tuple[tuple[str, ...], ...] = (), **options: Any) -> None:
         super().__init__(**options)
+        self.spare = spare
         self.plain: list[tuple[str, ...]] = []
 
     def add_row(self, *cells: Any, **options: Any) -> None:
@@ -33,8 +34,8 @@ class Grid(Table):
         if self._least(console, options) <= options.max_width:
             yield from super().__rich_console__(console, options)
             return
-        names = [str(column.header).replace("\n", " ") for column in self.columns]
-        yield from stacked(names, self.plain, ["·"] * len(self.plain), options.max_width)
+        names = [f"{column.header}{'>' if column.justify == 'right' else ''}" for column in self.columns]
+        yield from columns(Rows(tuple(names), self.plain, spare=self.spare), options.max_width)
 
     def _least(self, console: Console, options: ConsoleOptions) -> int:
         wide = options.update(max_width=10_000)
@@ -44,7 +45,12 @@ class Grid(Table):
                 least += FOLD_LEAST
                 continue
             size = self._measure_column(console, wide, column)
-            least += size.maximum if column.no_wrap else min(size.minimum, FOLD_LEAST + sum(self._padding_of(column)))
+            if column.no_wrap:
+                least += size.maximum
+            elif self.spare:  # rather below its row than in syllables
+                least += size.minimum
+            else:
+                least += min(size.minimum, FOLD_LEAST + sum(self._padding_of(column)))
         return least + self._extra_width
 
     def _padding_of(self, column: Any) -> tuple[int, int]:

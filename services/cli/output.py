@@ -36,7 +36,19 @@ def emit(value: Any, render: Callable[[Any], RenderableType], *, as_json: bool) 
     if as_json:
         emit_json(value)
     else:
-        out.print(render(value))
+        show(render(value))
+
+
+def show(result: RenderableType, console: Console | None = None) -> None:
+    """Tables are filled up with blanks to the screen's width; a pipe or a file gets none at the ends of its lines."""
+    console = console or out
+    if console.is_terminal:
+        console.print(result)
+        return
+    with console.capture() as captured:
+        console.print(result)
+    console.file.write("".join(f"{line.rstrip(' ')}\n" for line in captured.get().splitlines()))
+    console.file.flush()
 
 
 def emit_json(value: Any) -> None:

@@ -20,7 +20,7 @@ from services.cli import numbers
 from services.cli.ask import machine_names
 from services.cli.client import DEFAULT_ROUTER, RouterClient
 from services.cli.exits import CommandFailed, Exit
-from services.cli.output import emit, emit_json, out
+from services.cli.output import emit, emit_json, out, show
 from services.cli.queue_board import QueueBoard
 from services.cli.show_commands import AsJson, Router, with_router
 
@@ -101,7 +101,7 @@ def _watched(as_json: bool) -> Callable[[RouterClient], Coroutine[Any, Any, None
                 if as_json:
                     emit_json(body)
                 elif live is None:
-                    out.print(QueueBoard(body, await machine_names(client)))
+                    show(QueueBoard(body, await machine_names(client)))
                 else:
                     live.update(QueueBoard(body, await machine_names(client)), refresh=True)
                 await sleep(WATCH_S)

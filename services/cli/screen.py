@@ -5,7 +5,7 @@ Answers "how is this laid out, so wide and so high?". It knows nothing of what t
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 from rich.cells import cell_len
@@ -20,11 +20,13 @@ GAP = "  "
 
 
 class Rows(NamedTuple):
-    """A table. A column whose name ends in ``>`` is aligned to the right. ``marks`` are shown before the rows."""
+    """A table. A column whose name ends in ``>`` is aligned to the right. ``marks`` are shown before the rows. ``spare`` are the
+    columns, by name and in groups, that go to a line below their row where it is narrow; the first group goes first."""
 
     columns: tuple[str, ...]
     rows: list[tuple[str, ...]]
     marks: tuple[str, ...] = ()
+    spare: tuple[tuple[str, ...], ...] = ()
 
 
 class Section(NamedTuple):
@@ -55,9 +57,19 @@ class Screen:
             shown = _fitted(shown, [max(1, section.least) for section in self.sections], self.height)
         left_out = sum(map(len, laid)) - sum(shown)
         for lines, count in zip(laid, shown, strict=True):
-            yield from lines[:count]
+            yield from (
+                lines[:count] if count in (0, len(lines)) else [*lines[: count - 1], _cut(lines[count - 1], width)]
+            )
         if left_out:
             yield Text(f"… {left_out} more line{'' if left_out == 1 else 's'}: {self.more}", style="dim")
+
+
+def _cut(line: Text, width: int) -> Text:
+    """Says that something followed here."""
+    said = line.plain
+    while cell_len(said) + 2 > width:
+        said = said.rpartition(" ")[0] or said[:-1]
+    return Text(f"{said} …", style=line.style)
 
 
 def _fitted(sizes: list[int], least: list[int], height: int) -> list[int]:
@@ -75,7 +87,7 @@ def _fitted(sizes: list[int], least: list[int], height: int) -> list[int]:
 
 def _laid(section: Section, width: int) -> list[Text]:
     if section.table is not None:
-        return _table(section.table, width)
+        return columns(section.table, width)
     if not section.lines:
         return []
     if not section.title:
@@ -90,29 +102,53 @@ def _laid(section: Section, width: int) -> list[Text]:
     return [Text.assemble((section.title, "bold"), " ", (parts[0], section.style)), *told[1:]]
 
 
-def _table(table: Rows, width: int) -> list[Text]:
-    names = [name.rstrip(">") for name in table.columns]
-    widths = [max(cell_len(name), *(cell_len(row[n]) for row in table.rows), 0) for n, name in enumerate(names)]
+def columns(table: Rows, width: int) -> list[Text]:
+    """Columns; where there is no room for all of them the spare ones go below their row, and without any a row is a paragraph."""
+    names = [name.removesuffix(">") for name in table.columns]
+    flat = [name.replace("\n", " ") for name in names]
     marks = table.marks or ("",) * len(table.rows)
     margin = max((cell_len(mark) for mark in marks), default=0)
-    if margin + len(GAP) * len(widths) + sum(widths) > width:
-        return stacked(names, table.rows, marks, width)
-    right = [name.endswith(">") for name in table.columns]
+    widths = [
+        max(cell_len(text) for text in (*name.split("\n"), *(row[n] for row in table.rows)))
+        for n, name in enumerate(names)
+    ]
+    kept, spare = list(range(len(names))), list(table.spare)
+    while margin + sum(len(GAP) + widths[n] for n in kept) > width:
+        if not spare:
+            return stacked(flat, table.rows, marks, width)
+        gone = spare.pop(0)
+        kept = [n for n in kept if flat[n] not in gone]
 
     def line(cells: Sequence[str], mark: str, style: str) -> Text:
-        padded = [_padded(cell, size, on_right) for cell, size, on_right in zip(cells, widths, right, strict=True)]
-        return Text(_padded(mark, margin, False) + "".join(GAP + cell for cell in padded).rstrip(), style=style)
+        padded = [GAP + _padded(cells[n], widths[n], table.columns[n].endswith(">")) for n in kept]
+        return Text((_padded(mark, margin, False) + "".join(padded)).rstrip(), style=style)
 
-    head = [line(names, "", "dim")] if any(names) else []
-    return [*head, *(line(row, mark, "bold" if mark else "") for row, mark in zip(table.rows, marks, strict=True))]
+    below = [n for n in range(len(names)) if n not in kept]
+    lines = _head([name if n in kept else "" for n, name in enumerate(names)], line) if any(names) else []
+    for row, mark in zip(table.rows, marks, strict=True):
+        lines.append(line(row, mark, "bold" if mark else ""))
+        if told := _told([flat[n] for n in below], [row[n] for n in below]):
+            indent = " " * (margin + 2 * len(GAP))
+            lines += [Text(indent + part, style="dim") for part in _wrapped(told, width - len(indent))]
+    return lines
+
+
+def _head(names: Sequence[str], line: Callable[[Sequence[str], str, str], Text]) -> list[Text]:
+    """As high as the name with the most lines; the others stand at the bottom."""
+    parts = [name.split("\n") for name in names]
+    high = max(map(len, parts))
+    return [line([([""] * (high - len(part)) + part)[n] for part in parts], "", "dim") for n in range(high)]
+
+
+def _told(names: Sequence[str], cells: Sequence[str]) -> str:
+    return ", ".join(f"{name.lstrip('=+ ')} {cell}".strip() for name, cell in zip(names, cells, strict=True) if cell)
 
 
 def stacked(names: Sequence[str], rows: Sequence[Sequence[str]], marks: Sequence[str], width: int) -> list[Text]:
     """One paragraph a row: every cell with its column's name."""
     found = []
     for row, mark in zip(rows, marks, strict=True):
-        told = ", ".join(f"{name.lstrip('=+ ')} {cell}".strip() for name, cell in zip(names, row, strict=True) if cell)
-        for n, part in enumerate(_wrapped(f"{mark or '·'} {told}", width - 2)):
+        for n, part in enumerate(_wrapped(f"{mark or '·'} {_told(names, row)}", width - 2)):
             found.append(Text(part if n == 0 else f"  {part}", style="bold" if mark == "→" else ""))
     return found
 

@@ -21,7 +21,7 @@ from services.cli.ask import Narrator, check_end, machine_names, summary
 from services.cli.ask import ask as ask_router
 from services.cli.client import DEFAULT_ROUTER, RouterClient
 from services.cli.exits import CommandFailed, Exit
-from services.cli.output import emit, emit_json, err
+from services.cli.output import emit, emit_json, err, show
 from services.runtime.settings import load
 
 T = TypeVar("T")
@@ -79,7 +79,7 @@ def ask(
             if said := summary(end):
                 err.print(said, style="dim", markup=False, soft_wrap=True)
             if why:
-                err.print(decisions.explanation(why, names=await machine_names(client)))
+                show(decisions.explanation(why, names=await machine_names(client)), err)
         check_end(end)
 
     with_router(router, work)

@@ -30,11 +30,11 @@ TASK_STYLES = {"completed": "green", "running": "cyan", "failed": "red", "dead":
 NOBODY = "(judged wherever it ran)"
 
 
-def grid(*columns: str) -> Grid:
+def grid(*columns: str, spare: tuple[tuple[str, ...], ...] = ()) -> Grid:
     """A plain table. A column's name may end in ``>`` (numbers: aligned to the right, never broken) or ``~`` (text that gets the
     room that is left and is cut off there); ``|`` breaks the name."""
     cut = any(name.endswith("~") for name in columns)
-    table = Grid(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1), expand=cut)
+    table = Grid(spare=spare, box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1), expand=cut)
     for name in columns:
         is_number, is_cut = name.endswith(">"), name.endswith("~")
         table.add_column(
@@ -51,7 +51,10 @@ def fleet(body: Json) -> RenderableType:
     workers = body["workers"]
     if not workers:
         return Text(f"No machine has joined yet; {JOIN_HINT}.")
-    table = grid("machine", "state", "backend", "running>", "free in>", "used by|others>", "loaded", "models", "heard>")
+    table = grid(
+        *("machine", "state", "backend", "running>", "free>", "used by|others>", "loaded", "models", "heard>"),
+        spare=(("models", "loaded"), ("backend",), ("used by others",), ("state",)),
+    )
     for worker in workers:
         table.add_row(*_worker(worker))
     return Group(table, *_reasons(workers))
@@ -65,15 +68,22 @@ def _worker(worker: Json) -> list[RenderableType]:
         Text(_pause(worker) or state, style=STATE_STYLES.get(state, "")),
         worker["backend"] if worker["local"] else f"{worker['backend']} (remote)",
         f"{known(worker['running'], numbers.count)} of {worker['slots']}",
-        known(
-            worker["wait_s"],
-            lambda value: numbers.seconds(value) if value else "free now" if worker["free"] else "not yet",
-        ),
+        _free(worker),
         known(worker["others_use"], numbers.share),
         numbers.UNKNOWN if resident is None else ", ".join(sorted(resident)) or "none",
         ", ".join(worker["models"]) or "none",
         known(worker["credit_age_s"], numbers.ago),
     ]
+
+
+def _free(worker: Json) -> str:
+    """When it takes the next task: one that was taken out takes none."""
+    if worker.get("paused") or worker["state"] in ("paused", "draining"):
+        return "no"
+    return known(
+        worker["wait_s"],
+        lambda value: f"in {numbers.seconds(value)}" if value else "now" if worker["free"] else "not yet",
+    )
 
 
 def _pause(worker: Json) -> str:
@@ -96,7 +106,10 @@ def _reasons(workers: list[Json]) -> list[Text]:
 
 
 def models(body: Json) -> RenderableType:
-    table = grid("model", "machine", "its name there", "size>", "quantisation", "context>", "loaded", "needs")
+    table = grid(
+        *("model", "machine", "its name there", "size>", "quantisation", "context>", "loaded", "needs"),
+        spare=(("its name there", "quantisation", "needs"), ("context",)),
+    )
     for model in body["models"]:
         for index, holder in enumerate(model["holders"]):
             table.add_row(
@@ -130,8 +143,15 @@ def stats(body: Json) -> RenderableType:
     learned = {"slowdown": "per further|stream>", "others_weight": "others'|weight>"}
     learned = {name: title for name, title in learned.items() if any(_measured(row, name) for row in body["rows"])}
     table = grid(
-        *("model", "domain", "machine", "answers>", "decode|tok/s>", "prefill|tok/s>"),
+        *("model", "domain", "machine", "answers|+ failed>", "decode|tok/s>", "prefill|tok/s>"),
         *("first|token>", "whole|answer>", "quality>", *learned.values(), "newest>"),
+        spare=(
+            ("per further stream", "others' weight", "prefill tok/s"),
+            ("whole answer",),
+            ("first token",),
+            ("newest",),
+            ("quality",),
+        ),
     )
     for row in body["rows"]:
         fields, answers = row["fields"], row["ok_n"] + row["fail_n"]
@@ -139,7 +159,7 @@ def stats(body: Json) -> RenderableType:
             row["model"],
             row["domain"],
             Text(row.get("worker_name") or row["worker"] or NOBODY, style="bold" if row["worker"] else "dim"),
-            f"{row['ok_n']}" + (f" + {row['fail_n']} empty or failed" if row["fail_n"] else ""),
+            f"{row['ok_n']}" + (f" + {row['fail_n']}" if row["fail_n"] else ""),
             *(_field(fields, name, answers) for name in (*SHOWN, *learned)),
             known(row["age_s"], numbers.ago),
         )

@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from services.cli import run_commands
+from services.cli import output, run_commands
 from services.cli.__main__ import run
 from services.cli.demo_model import missing_parts
 from services.cli.exits import Exit
@@ -154,6 +154,16 @@ async def test_what_is_shown_can_be_had_as_json(shell: Shell, command: str) -> N
     assert await shell.type(command) == Exit.OK
     assert shell.out.strip()
     assert isinstance(await shell.json(command), dict)
+
+
+async def test_a_pipe_gets_no_blanks_at_the_ends_of_lines(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    await shell.type("ask", "hi")
+    for width in ("80", "200"):
+        monkeypatch.setattr(output.out, "_width", int(width))
+        for command in (["fleet"], ["fleet", "--models"], ["queue"], ["explain", "t1", "--events"], ["doctor"]):
+            await shell.type(*command)
+            assert len(shell.out.splitlines()) > 1 or command == ["queue"]
+            assert [line for line in shell.out.splitlines() if line.endswith(" ")] == [], command
 
 
 async def test_the_fleet_shows_its_machines_and_its_models(shell: Shell) -> None:

@@ -39,12 +39,29 @@ def test_no_table_loses_a_word_on_a_narrow_terminal(page: str, width: int) -> No
     assert not lost, f"gone: {dict(lost)}"
 
 
-def test_where_there_is_room_it_is_a_table_and_else_a_paragraph_a_row() -> None:
+def test_where_there_is_room_it_is_a_table_and_else_a_narrower_one_with_the_rest_below_each_row() -> None:
     body = example("`GET /workers`")
     assert any("─" in line for line in lines_of(tables.fleet(body), 120))
-    narrow = lines_of(tables.fleet(body), 60)
+    narrow = lines_of(tables.fleet(body), 50)
     assert not any("─" in line for line in narrow)
-    assert narrow[0].startswith("· machine desktop, state ready")
+    assert narrow[0].split() == ["machine", "running", "free", "heard"]
+    assert narrow[1].split() == ["desktop", "1", "of", "2", "now", "1.00", "s", "ago"]
+    assert narrow[2].split()[:4] == ["state", "ready,", "backend", "ollama,"]
+    assert lines_of(tables.fleet(body), 60)[1].split() == ["machine", "state", "running", "free", "others", "heard"]
+    assert lines_of(tables.fleet(body), 24)[0].startswith("· machine desktop")
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_at_80_columns_every_table_is_still_one(page: str) -> None:
+    render, heading = PAGES[page]
+    body = example(heading)
+    lines = lines_of(render(body), 80)
+    assert not any(line.startswith("·") for line in lines)
+    assert "machine" in lines[0] + lines[1] and "machine " not in "".join(lines[2:])
+
+
+def test_no_word_is_broken_into_syllables_where_it_could_stand_below() -> None:
+    assert any("needs gpu_inference" in line for line in lines_of(tables.models(example("`GET /models`")), 80))
 
 
 def test_a_number_is_never_broken_in_a_table() -> None:

@@ -50,8 +50,31 @@ def test_what_does_not_fit_is_counted_and_the_last_sections_give_way_first() -> 
     sections = [Section([f"a{n}" for n in range(20)], least=3), Section([f"b{n}" for n in range(20)], least=2)]
     lines = shown(Screen(sections, more="`--all`"), 80)
     assert len(lines) == HEIGHT
-    assert [line for line in lines if line.startswith("b")] == ["b0", "b1", "b2"]
+    assert [line for line in lines if line.startswith("b")] == ["b0", "b1", "b2 …"]
     assert lines[-1] == "… 17 more lines: `--all`"
+
+
+@pytest.mark.parametrize("width", [20, 21, 24, 40])
+def test_a_section_that_is_cut_says_so_within_its_width(width: int) -> None:
+    lines = shown(Screen([Section(["some words " * 80], least=3)], height=4, more="--all"), width)
+    assert lines[2].endswith(" …") and not lines[1].endswith("…")
+    assert all(cell_len(line) <= width for line in lines)
+
+
+def test_spare_columns_go_below_their_row_group_by_group_where_it_is_narrow() -> None:
+    table = TABLE._replace(
+        columns=("model", "machine", "the\ncost>"), spare=(("machine",), ("the cost",)), marks=("→", "")
+    )
+    assert shown(Screen([Section([], table=table)]), 30) == [
+        "                   the",
+        "   model          cost",
+        "→  qwen3:8b      -60.4",
+        "     machine desk",
+        "   日本語モデル    3.0",
+        "     machine laptop",
+    ]
+    assert shown(Screen([Section([], table=table)]), 20)[1:3] == ["→  qwen3:8b", "     machine desk,"]
+    assert shown(Screen([Section([], table=table)]), 12)[0].startswith("→ model")
 
 
 def test_everything_is_shown_to_who_asks_for_it() -> None:

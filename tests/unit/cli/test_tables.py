@@ -24,7 +24,7 @@ def line_with(word: str, renderable: RenderableType) -> str:
 
 def test_the_fleet_shows_who_is_free_and_who_is_stale() -> None:
     table = tables.fleet(example("`GET /workers`"))
-    assert {"ready", "1 of 2", "free now", "0 %", "qwen3, smollm2:135m"} <= set(cells(line_with("desktop", table)))
+    assert {"ready", "1 of 2", "now", "0 %", "qwen3, smollm2:135m"} <= set(cells(line_with("desktop", table)))
     assert "stale" in line_with("laptop", table)
 
 
@@ -37,14 +37,14 @@ def test_a_machine_that_reports_nothing_is_unknown_and_never_zero() -> None:
 def test_every_unknown_has_its_reason_under_the_table() -> None:
     words = text_of(tables.fleet(example("`GET /workers`")))
     assert "others_use: no_agent" in words
-    assert "free, running, credit_age_s: no credit was heard" in words
+    assert "free, running, wait_s, credit_age_s: no credit was heard" in words
 
 
 def test_a_machine_without_a_free_slot_is_never_free_now() -> None:
     body = example("`GET /workers`")
     body["workers"][0] |= {"free": 0, "wait_s": 0.0}
     row = cells(line_with("desktop", tables.fleet(body)))
-    assert "not yet" in row and "free now" not in row
+    assert "not yet" in row and "now" not in row
 
 
 def test_a_machine_without_its_model_server_is_shown_as_such_with_the_reason() -> None:
@@ -72,7 +72,7 @@ def test_models_show_their_holders_and_their_unequal_files() -> None:
 
 def test_stats_show_each_machine_with_its_own_figures() -> None:
     row = cells(line_with("desktop", tables.stats(example("`GET /stats`"))))
-    assert {"qwen3", "code", "96.4 (n 30)", "30 + 1 empty or failed", "3.20 s (n 30)", "unknown"} <= set(row)
+    assert {"qwen3", "code", "96.4 (n 30)", "30 + 1", "3.20 s (n 30)", "unknown"} <= set(row)
 
 
 def test_a_figure_without_samples_is_unknown_in_stats() -> None:
@@ -101,6 +101,8 @@ def test_a_paused_machine_says_for_how_long() -> None:
     table = tables.fleet(body)
     assert "paused until 2026-11-29 22:05 UTC" in line_with("desktop", table)
     assert "silent, paused until it is resumed" in line_with("laptop", table)
+    for name in ("desktop", "laptop"):
+        assert "no" in cells(line_with(name, table)) and "now" not in cells(line_with(name, table))
 
 
 def test_a_table_never_changes_what_it_was_given() -> None:
