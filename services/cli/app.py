@@ -14,7 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from services.cli import queue_commands, run_commands, show_commands
-from services.cli.output import out
+from services.cli.output import out, show
 
 NEWCOMER = (
     ("headrace up", "start everything here; `up --demo` brings its own models"),
@@ -37,7 +37,7 @@ def start(
     if version:
         out.print(f"headrace {importlib.metadata.version('headrace')}")
     elif context.invoked_subcommand is None:
-        out.print(newcomer())
+        show(newcomer())
 
 
 def newcomer() -> RenderableType:

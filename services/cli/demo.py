@@ -20,6 +20,7 @@ from services.cli.client import RouterClient, task_path
 from services.cli.demo_model import install, missing_parts
 from services.cli.exits import CommandFailed
 from services.cli.fleet_process import DemoFleet
+from services.cli.output import show
 from services.cli.prompts import MAX_TOKENS, PROMPTS, WAYS, DemoPrompt
 from services.cli.supervision import Say, together
 
@@ -53,10 +54,10 @@ class Demo:
         self._names = await machine_names(self._client)
         with self.board.showing():
             await self._ask_all()
-        self._console.print(self.board.render())
+        show(self.board.render(), self._console)
         stats = await self._measured()
         self._console.print(Text("What was measured, per model, domain and machine", style="bold"))
-        self._console.print(tables.stats(stats))
+        show(tables.stats(stats), self._console)
         self._console.print(self._lessons())
         why = await self._client.get(f"/explain/{self._explained().task}")
         self._console.print(

@@ -42,7 +42,7 @@ def emit(value: Any, render: Callable[[Any], RenderableType], *, as_json: bool) 
 def show(result: RenderableType, console: Console | None = None) -> None:
     """Tables are filled up with blanks to the screen's width; a pipe or a file gets none at the ends of its lines."""
     console = console or out
-    if console.is_terminal:
+    if console.is_terminal or console.record:
         console.print(result)
         return
     with console.capture() as captured:
