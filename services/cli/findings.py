@@ -149,6 +149,8 @@ def _worker(worker: Json) -> Finding:
             f"{holds}; {told}",
             None if state != "stale" else "its load is older than 15 s; is it overloaded?",
         )
+    if worker.get("paused"):
+        return Finding(name, "note", f"{holds}; paused {worker['paused']}", f"`headrace resume {worker['name']}`")
     return Finding(name, "ok", holds)
 
 

@@ -100,6 +100,13 @@ def test_a_fleet_of_paused_machines_is_a_problem_once_somebody_waits() -> None:
     assert findings.nobody_takes_work({"workers": [desktop | paused, laptop]}, 1) == []
 
 
+def test_a_paused_machine_is_noted_with_the_way_back() -> None:
+    desktop = example("`GET /workers`")["workers"][0] | {"state": "paused", "paused": "until it is resumed"}
+    (found,) = findings.workers({"workers": [desktop]})
+    assert (found.level, found.action) == ("note", "`headrace resume desktop`")
+    assert "paused until it is resumed" in found.words
+
+
 def test_a_data_folder_that_nobody_named_is_said_to_be_the_usual_place_only() -> None:
     assert "the usual place" in findings.disk("/d", 10**12, named=False).words
     assert "the usual place" not in findings.disk("/d", 10**12).words
