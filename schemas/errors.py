@@ -5,6 +5,7 @@ HeadraceError
 ├── InvalidEvent      bytes that are not an event
 ├── UnknownModel      nobody in the fleet holds the model
 ├── UnknownRoute      routes.toml has no such virtual model
+├── UnknownTarget     a route none of whose targets anybody in the fleet is meant by
 ├── SettingsError     a setting that is missing or wrong, named by its key
 ├── ServerError       the nats-server could not start or stay up
 ├── BusError          a publish or request that got no answer, or a refusal
@@ -44,6 +45,16 @@ class UnknownRoute(HeadraceError, LookupError):
         super().__init__(f"no route is called {route!r}; nearest: {', '.join(nearest)}; GET /routes lists them")
         self.route = route
         self.nearest = nearest
+
+
+class UnknownTarget(HeadraceError, LookupError):
+    """Nobody in the fleet is meant by any target of the route; ``why`` names each, with the nearest names."""
+
+    def __init__(self, route: str, why: str) -> None:
+        super().__init__(
+            f"route {route!r} leads nowhere: {why}; mend it in routes.toml or start the worker; GET /routes lists the targets"
+        )
+        self.route = route
 
 
 class SettingsError(HeadraceError, ValueError):

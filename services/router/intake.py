@@ -16,6 +16,7 @@ from services.router.domains import Rule, classify, content_text, text_of
 from services.router.fleet import Fleet
 from services.router.language import estimate_tokens, language_of
 from services.router.nearest import known_models, nearest, resolve_model, resolve_worker
+from services.router.policy.nobody import refuse_nowhere
 from services.router.policy.request import RouteRequest
 from services.router.policy.routes import AUTO, Routes
 from services.router.port import NewTask, TooLarge
@@ -54,7 +55,8 @@ def read(
     routes: Routes = NO_ROUTES,
     sliders: Mapping[str, float] = NO_SLIDERS,
 ) -> Asked:
-    """Raises UnknownModel or UnknownRoute, with the nearest names, where nobody holds the model or no route is called so.
+    """Raises UnknownModel or UnknownRoute, with the nearest names, where nobody holds the model or no route is called so, and
+    UnknownTarget where nobody is meant by any of the route's targets.
 
     ``sliders`` are by client, for a request whose own and whose route's is not set.
     """
@@ -71,6 +73,8 @@ def read(
     )
     wants = _wants(new.wants, fleet, routes)
     route = routes.get(wants.route)
+    if route is not None:
+        refuse_nowhere(route, fleet)
     given = (new.options.slider, route.slider if route is not None else None, sliders.get(new.client))
     slider = next((value for value in given if value is not None), None)
     options = msgspec.structs.replace(new.options, slider=slider)

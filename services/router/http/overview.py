@@ -13,6 +13,7 @@ from services.router.http.fleet_rows import model_rows, worker_rows
 from services.router.http.reading import typed
 from services.router.http.replies import Json
 from services.router.http.stats_rows import StatsFilter, refuse_unknown, stats_rows
+from services.router.policy.nobody import warnings
 from services.router.policy.routes import Route
 from services.router.port import RouterPort
 
@@ -46,7 +47,8 @@ def overview_routes(router: RouterPort) -> APIRouter:
     async def virtual() -> Response:
         now = router.routes()
         rows = [_shown(now.routes.routes[name]) for name in sorted(now.routes.routes)]
-        return Json({"virtual": now.routes.names, "routes": rows, "path": now.path, "problem": now.problem})
+        told = {"problem": now.problem, "warnings": warnings(now.routes, router.fleet())}
+        return Json({"virtual": now.routes.names, "routes": rows, "path": now.path, **told})
 
     @routes.get("/stats")
     async def stats(request: Request) -> Response:

@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 from starlette.responses import Response
 
-from schemas.errors import BusError, HeadraceError, UnknownModel, UnknownRoute
+from schemas.errors import BusError, HeadraceError, UnknownModel, UnknownRoute, UnknownTarget
 from services.router.http.reading import BadRequest
 from services.router.port import Busy, TaskStatus, TooLarge, UnknownWorker
 
@@ -55,6 +55,8 @@ def problem_of(error: HeadraceError) -> Problem:
             return Problem(status=404, code="unknown_worker", message=message, field="worker", nearest=error.nearest)
         case UnknownRoute():
             return Problem(status=404, code="unknown_route", message=message, field="route", nearest=error.nearest)
+        case UnknownTarget():
+            return Problem(status=404, code="unknown_target", message=message, field="route")
         case UnknownTask():
             return Problem(status=404, code="unknown_task", message=message)
         case Busy():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import httpx
 import openai
 
-from schemas.errors import UnknownRoute
+from schemas.errors import UnknownRoute, UnknownTarget
 from services.router.policy.routes_file import parse_routes
 from services.router.port import RoutesInForce
 from support.router_port import MemoryRouter
@@ -53,3 +53,11 @@ async def test_an_unknown_route_is_refused_with_the_nearest(http: httpx.AsyncCli
     assert reply.status_code == 404
     assert reply.json()["error"]["code"] == "unknown_route"
     assert reply.json()["error"]["nearest"] == ["canary"]
+
+
+async def test_a_target_that_nobody_is_meant_by_is_a_warning(http: httpx.AsyncClient, router: MemoryRouter) -> None:
+    router.in_force = RoutesInForce(routes=parse_routes('[a]\ntargets = [{model = "qwen3", worker = "fats"}]\n'))
+    assert "'fats'" in (await http.get("/routes")).json()["warnings"][0]
+    router.refusal = UnknownTarget("a", "no worker is called 'fats'")
+    reply = await http.post("/route", json={"prompt": "Hi", "route": "a"})
+    assert (reply.status_code, reply.json()["error"]["code"]) == (404, "unknown_target")

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from schemas.errors import UnknownModel, UnknownRoute
+from schemas.errors import UnknownModel, UnknownRoute, UnknownTarget
 from schemas.events import Options, Wants
 from schemas.work import Body
 from services.router.domains import compile_rules
@@ -103,3 +103,9 @@ def test_a_clients_slider_is_for_what_neither_the_request_nor_its_route_says() -
     assert slider(model="qwen3:8b") == 1.5
     assert slider(model="chat") == 0.5
     assert slider(model="chat", slider=2.0) == 2.0
+
+
+def test_a_route_that_leads_nowhere_is_refused_at_once() -> None:
+    routes = parse_routes('[canary]\ntargets = [{model = "qwen3", worker = "desc"}]\n')
+    with pytest.raises(UnknownTarget, match=r"no worker is called 'desc' \(nearest: desk\)"):
+        read(NewTask(body=Body(prompt="Hi"), wants=Wants(model="canary")), 9, RULES, FLEET, routes)
