@@ -90,7 +90,18 @@ def _state(task: Json) -> str:
 
 def _why(task: Json) -> list[str]:
     rises = [rise_words(rise) for rise in task.get("rises") or () if not _is_over(task, rise)]
-    return [line for line in (task.get("reason") or "", *rises) if line]
+    return [line for line in (task.get("reason") or "", *_runs(task), *rises) if line]
+
+
+def _runs(task: Json) -> list[str]:
+    """How long it has run, and about when it ends."""
+    if task["state"] != "running" or task.get("ran_s") is None:
+        return []
+    return [f"has run {numbers.seconds(task['ran_s'])}, ends in {known(task.get('ends_s'), _about)}"]
+
+
+def _about(seconds: float) -> str:
+    return f"about {numbers.seconds(seconds)} (predicted)"
 
 
 def _is_over(task: Json, rise: Json) -> bool:

@@ -105,7 +105,8 @@ class Rise(msgspec.Struct, frozen=True, kw_only=True):
 
 class TaskStatus(msgspec.Struct, frozen=True, kw_only=True):
     """Where a task stands. ``position`` counts from 1 among the waiting; ``reason`` is a hold's code and words; ``eta_s`` are the
-    predicted seconds until it starts, None unknown; ``rises`` the latest of each of the two while it waits."""
+    predicted seconds until it starts, None unknown; ``rises`` the latest of each of the two while it waits, unless made good.
+    ``ran_s`` and ``ends_s`` are of what runs: the seconds since its start, and those predicted until its end, None unknown."""
 
     task: str
     state: State
@@ -123,6 +124,8 @@ class TaskStatus(msgspec.Struct, frozen=True, kw_only=True):
     eta_s: float | None = None
     rises: tuple[Rise, ...] = ()
     waited_s: float | None = None
+    ran_s: float | None = None
+    ends_s: float | None = None
     outcome: Outcome | None = None
     finish_reason: str | None = None
     failure: FailureClass | None = None

@@ -18,7 +18,8 @@ from services.router.dispatch.state import RouterState, Task
 
 class Prospect(msgspec.Struct, frozen=True, kw_only=True):
     """``starts_s`` 0: at once, on ``worker`` with ``model``; else the predicted seconds until it starts, None where nobody knows,
-    and ``reason``, a hold's code and words. ``place`` counts from 1 among the ``waiting``, itself included."""
+    and ``reason``, a hold's code and words; ``model`` and ``worker`` are then what it would wait for.
+    ``place`` counts from 1 among the ``waiting``, itself included."""
 
     starts_s: float | None
     place: int
@@ -56,6 +57,8 @@ def prospect(
     release = next((each for each in planned.releases if each.task == name), None)
     if release is not None:
         return Prospect(starts_s=0.0, place=place, waiting=len(waiting), model=release.model, worker=release.expected)
+    model, worker = planned.machines.get(name, (None, None))
     return Prospect(
-        starts_s=planned.starts.get(name), place=place, waiting=len(waiting), reason=planned.holds.get(name)
-    )
+        starts_s=planned.starts.get(name), place=place, waiting=len(waiting), reason=planned.holds.get(name), model=model,
+        worker=worker,
+    )  # fmt: skip

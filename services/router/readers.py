@@ -58,7 +58,13 @@ class Readers:
             return status
         told, _ = placed
         return msgspec.structs.replace(
-            status, position=told.position, reason=told.reason, eta_s=told.eta_s, rises=told.rises
+            status,
+            position=told.position,
+            reason=told.reason,
+            eta_s=told.eta_s,
+            rises=told.rises,
+            model=told.model,
+            expected_worker=told.expected_worker,
         )
 
     def told(self, event: AnyEvent) -> None:

@@ -43,8 +43,10 @@ class Rises:
         scene = Scene(steadied, fleet)
         risen = rises(self._shown, scene)
         waiting = [status.task for status in steadied if status.state == "waiting"]
+        present = {status.task: status for status in steadied}
         self._latest = {
-            task: self._latest.get(task, {}) | {rise.of: rise for rise in risen.get(task, ())} for task in waiting
+            task: {of: rise for of, rise in self._of(task, risen).items() if not _made_good(rise, present[task])}
+            for task in waiting
         }
         shown = tuple(
             msgspec.structs.replace(status, rises=tuple(latest[of] for of in sorted(latest)))
@@ -54,6 +56,9 @@ class Rises:
         )
         self._shown = Scene(shown, fleet)
         return shown
+
+    def _of(self, task: str, risen: dict[str, tuple[Rise, ...]]) -> dict[str, Rise]:
+        return self._latest.get(task, {}) | {rise.of: rise for rise in risen.get(task, ())}
 
 
 def rises(before: Scene, now: Scene) -> dict[str, tuple[Rise, ...]]:
@@ -191,6 +196,15 @@ def _steady(was: TaskStatus | None, now: TaskStatus) -> TaskStatus:
     if was.eta_s < now.eta_s <= was.eta_s + max(STEADY_S, STEADY_SHARE * was.eta_s):
         return msgspec.structs.replace(now, eta_s=was.eta_s)
     return now
+
+
+def _made_good(rise: Rise, now: TaskStatus) -> bool:
+    """It is as good by now as it was before, but for what no rise is made of."""
+    value = now.position if rise.of == "position" else now.eta_s
+    if rise.before is None or value is None:
+        return False
+    allowed = 0.0 if rise.of == "position" else max(STEADY_S, STEADY_SHARE * rise.before)
+    return value <= rise.before + allowed
 
 
 def _works(worker: WorkerView | None) -> bool:

@@ -11,10 +11,11 @@ import msgspec
 
 from schemas.events import Credit, TaskCancelled, TaskCompleted, TaskDead, TaskFailed, Terminal, WorkerLoad
 from schemas.statistics import Statistics, effective, service_seconds
+from services.router.dispatch.completion import left_s
 from services.router.dispatch.live import ALIVE_S, FRESH_S, Heard, Live
 from services.router.dispatch.order import ORDER_K, queue
 from services.router.dispatch.planner import Plan
-from services.router.dispatch.state import RouterState, Task
+from services.router.dispatch.state import Attempt, RouterState, Task
 from services.router.dispatch.worker_record import WorkerRecord
 from services.router.fleet import Fleet, WorkerView
 from services.router.port import TaskStatus
@@ -114,9 +115,16 @@ def _wait_s(
 
 
 def status_of(
-    task: Task, *, now_us: int, position: int | None = None, reason: str | None = None, eta_s: float | None = None
+    task: Task,
+    *,
+    now_us: int,
+    position: int | None = None,
+    reason: str | None = None,
+    eta_s: float | None = None,
+    planned: tuple[str, str] | None = None,
 ) -> TaskStatus:
-    """One task as surfaces show it. What waits has waited since it came, whatever was tried meanwhile."""
+    """One task as surfaces show it. What waits has waited since it came, whatever was tried meanwhile; ``planned`` is the model
+    and the machine that it waits for now, which goes before the decision's first idea."""
     submitted, live, terminal = task.submitted, task.live, task.terminal
     last = task.attempts[max(task.attempts)] if task.attempts else None
     status = TaskStatus(
@@ -136,13 +144,27 @@ def status_of(
         eta_s=eta_s if live is None else None,
         waited_s=max(0.0, (_waited_until(task, now_us) - task.at_us) / 1e6),
     )
-    return msgspec.structs.replace(status, **_ended(terminal))
+    if planned is not None and status.state == "waiting":
+        status = msgspec.structs.replace(status, model=planned[0], expected_worker=planned[1])
+    return msgspec.structs.replace(status, **_running(live, now_us), **_ended(terminal))
 
 
 def _waited_until(task: Task, now_us: int) -> int:
+    """What never left the queue waited until its end; both ends by the clock of whoever told them."""
     if task.attempts and (task.live is not None or task.terminal is not None):
         return task.attempts[max(task.attempts)].released_us
+    if task.terminal is not None:
+        return task.at_us + int((task.terminal.at - task.submitted.at) * 1e6)
     return now_us
+
+
+def _running(attempt: Attempt | None, now_us: int) -> dict[str, Any]:
+    """How long it has run, and how long it will by what its release predicted; of another machine nothing was predicted."""
+    if attempt is None or attempt.started_us is None:
+        return {}
+    ran_s = max(0.0, (now_us - attempt.started_us) / 1e6)
+    predicted_s = attempt.service_s if attempt.worker == attempt.expected else None
+    return {"ran_s": ran_s, "ends_s": None if predicted_s is None else left_s(predicted_s, ran_s)}
 
 
 def _ended(terminal: Terminal | None) -> dict[str, Any]:
@@ -176,6 +198,7 @@ def queue_of(
             position=n,
             reason=plan.holds.get(task.submitted.task),
             eta_s=plan.starts.get(task.submitted.task),
+            planned=plan.machines.get(task.submitted.task),
         )
         for n, task in enumerate(waiting, 1)
     ]

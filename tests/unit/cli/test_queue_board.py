@@ -84,6 +84,13 @@ def test_a_rise_that_is_made_good_again_is_not_shown_any_more() -> None:
     assert "start in 20.0 s" not in words and "place 1 → 3" in words
 
 
+@pytest.mark.parametrize("width", [80, 220])
+def test_what_runs_says_how_long_and_about_when_it_ends(width: int) -> None:
+    runs = ROW | {"state": "running", "reason": None, "rises": [], "ran_s": 4.0, "ends_s": 6.0}
+    assert "has run 4.00 s, ends in about 6.00 s (predicted)" in " ".join(shown(width, runs).split())
+    assert "ends in unknown" in " ".join(shown(width, runs | {"ends_s": None}).split())
+
+
 def test_an_empty_queue_is_one_line() -> None:
     assert shown(80).strip() == "0 waiting, 0 released, 0 running"
 

@@ -38,7 +38,7 @@ def test_behind_those_who_wait_it_would_wait_and_hears_why_and_how_long() -> Non
     dispatch.settle()
     dispatch.start("t0", "w1")
     found = asked(dispatch)
-    assert (found.place, found.waiting, found.model, found.worker) == (3, 3, None, None)
+    assert (found.place, found.waiting, found.model, found.worker) == (3, 3, "m", "w1")
     assert found.starts_s is not None and found.starts_s > 0.0
     assert found.reason is not None and found.reason.startswith("busy:")
 

@@ -84,14 +84,16 @@ def test_a_prediction_that_trembles_is_shown_as_it_was_until_it_has_really_risen
     rises = Rises()
     seen = [rises.look((waits("a", 1, eta), runs("x")), BOTH)[0] for eta in (10.0, 10.4, 10.8, 11.2, 3.0)]
     assert [status.eta_s for status in seen] == [10.0, 10.0, 10.0, 11.2, 3.0]
-    assert [bool(status.rises) for status in seen] == [False, False, False, True, True]
+    assert [bool(status.rises) for status in seen] == [False, False, False, True, False]
 
 
-def test_the_latest_rise_stays_while_the_task_waits() -> None:
+def test_the_latest_rise_stays_while_the_task_waits_and_it_is_not_made_good() -> None:
     rises = Rises()
     rises.look((waits("a", 1, 4.0),), BOTH)
     rises.look((waits("x", 1, 4.0), waits("a", 2, 8.0)), BOTH)
-    assert rises.look((waits("a", 1, 2.0), runs("x")), BOTH)[0].rises
+    assert [rise.of for rise in rises.look((waits("a", 1, 7.0), runs("x")), BOTH)[0].rises] == ["eta_s"]
+    assert not rises.look((waits("a", 1, 4.1), runs("x")), BOTH)[0].rises, "a tenth of a second is no rise"
+    assert not rises.look((waits("a", 1, 5.0), runs("x")), BOTH)[0].rises, "and does not come back"
     assert not rises.look((runs("a"),), BOTH)[0].rises
 
 

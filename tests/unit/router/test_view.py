@@ -63,6 +63,43 @@ def test_the_queue_has_positions_and_reasons_and_then_what_runs(desk: Dispatch) 
     assert shown[0].eta_s is not None and shown[1].eta_s is not None and shown[0].eta_s < shown[1].eta_s
 
 
+def test_what_never_started_waited_until_its_end_and_no_longer(desk: Dispatch) -> None:
+    desk.report("w1")
+    desk.submit("t1")
+    task = desk.task("t1")
+    desk.tell(build(events.TaskCancelled, task="t1", at=task.submitted.at + 4.0, reason="enough"))
+    for later_s in (4, 75):
+        assert status_of(task, now_us=task.at_us + later_s * 1_000_000).waited_s == pytest.approx(4.0)
+
+
+def test_who_waits_is_shown_on_the_machine_that_is_planned_now(desk: Dispatch) -> None:
+    desk.join("w2")
+    for task in ("t1", "t2", "t3"):
+        desk.submit(task)
+    desk.settle()
+    desk.task("t3").choice = events.Choice(model="m", worker="w-gone")
+    found = plan(desk.state, desk.live, desk.now, desk.limits)
+    row = queue_of(desk.state, desk.live, found, 0)[0]
+    model, worker = found.machines["t3"]
+    assert (row.task, row.model, row.expected_worker) == ("t3", model, worker)
+
+
+def test_what_runs_says_how_long_and_until_when_by_its_own_prediction(desk: Dispatch) -> None:
+    desk.submit("t1")
+    desk.settle()
+    desk.start("t1", "w1")
+    task = desk.task("t1")
+    attempt = task.attempts[1]
+    attempt.service_s = 10.0
+    assert attempt.started_us is not None
+    status = status_of(task, now_us=attempt.started_us + 4_000_000)
+    assert (status.ran_s, status.ends_s) == (4.0, 6.0)
+    late = status_of(task, now_us=attempt.started_us + 40_000_000)
+    assert late.ends_s == pytest.approx(6.0), "never in the past"
+    attempt.expected = "w2"
+    assert status_of(task, now_us=attempt.started_us).ends_s is None
+
+
 def test_a_silent_machine_is_shown_as_silent_and_one_that_left_not_at_all(desk: Dispatch) -> None:
     desk.report("w2")
     desk.report("w3")
