@@ -6,6 +6,7 @@ understood. It decides nothing and computes no cost: words and numbers are the r
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -22,6 +23,8 @@ Names = dict[str, str]
 CANDIDATES = 4
 REMOVALS = 2
 """How many are shown where not all were asked for: the rest would push the answer off the screen."""
+HARDLY_S = 0.005
+"""The story tells hundredths of a second: a shorter wait is 0.00 s there."""
 DETAILS = ("model", "worker", "attempt", "failure", "reason", "outcome", "detail")
 MORE = "`--all` shows everything"
 
@@ -49,8 +52,13 @@ def _prospect(found: Json | None) -> list[str]:
         return [f"it would start at once, with {found['model']} on {_name(found, {})}."]
     when = known(found["starts_s"], lambda value: f"about {numbers.seconds(value)}")
     place = f"place {found['place']} of {found['waiting']}"
+    where = f" for {_name(found, {})}" if found.get("worker") else ""
     why = found["reason"].partition(":")[2].strip() or found["reason"]
-    return [f"it would wait ({when}; {place}): {why}."]
+    told = [f"it would wait{where} ({when}; {place}): {why}."]
+    ahead = found["place"] - 1
+    if ahead:
+        told.append(f"the waits above are the machines' own, without the {ahead} task{'s' * (ahead > 1)} ahead of it.")
+    return told
 
 
 def explanation(
@@ -59,16 +67,17 @@ def explanation(
     names = names or {}
     status, story = body["status"], body.get("story") or []
     decision, again = _last_decision(body)
-    chosen = "nothing yet." if decision is None else _chosen(decision, names, again)
+    nothing = "nothing yet." if status["state"] == "waiting" else "nothing, before it ended."
+    chosen = nothing if decision is None else _chosen(decision, names, again)
     beside, verified = _beside(body.get("versus"), names), [each["words"] for each in body.get("verification") or ()]
     is_whole = show_all or not beside  # a comparison needs the screen for itself
     sections = [
         Section([f"{status['task']}, {status['state']}{_times(status)}"], "Task"),
+        Section(verified, "Verified:", least=HEIGHT),
         Section(story[:1], "Asked:", least=2),
         Section([chosen], "Chosen:", style="bold", least=2),
         *_compared(decision or {}, names, show_all),
         Section(story[1:] if is_whole else [], "Then:", least=6),
-        Section(verified, "Verified:", least=6),
         *beside,
         *(_known(decision or {}, names, show_all) if is_whole else ()),
     ]
@@ -79,7 +88,7 @@ def explanation(
 
 
 def timeline(events: list[Json], names: Names | None = None) -> RenderableType:
-    table = grid("at (UTC)", "event", "by", "says")
+    table = grid("at (UTC)", "event", "by", "says", spare=(("says",), ("by",)))
     for event in events:
         told = (
             f"{key} {(names or {}).get(str(event[key]), event[key])}"
@@ -102,7 +111,7 @@ def _compared(decision: Json, names: Names, show_all: bool) -> list[Section]:
         return []
     shown = rows if show_all else rows[:CANDIDATES]
     legend = _legend(shown, _slider(decision), len(rows) - len(shown) + _omitted(decision))
-    return [Section([], table=candidates(shown, names), least=3), Section([legend], style="dim", least=2)]
+    return [Section([], table=candidates(shown, names), least=5), Section([legend], style="dim", least=2)]
 
 
 def _known(decision: Json, names: Names, show_all: bool) -> list[Section]:
@@ -115,7 +124,7 @@ def _known(decision: Json, names: Names, show_all: bool) -> list[Section]:
             sections.append(Section([title], least=1))
             sections.append(Section([], table=evidence(row, everything=show_all), least=3))
     if removed:
-        told = [f"{row['model']} on {_name(row, names)} ({row['reason']})" for row in removed]
+        told = [f"{row['model']} on {_name(row, names)} ({_named(row['reason'], names)})" for row in removed]
         more = [] if show_all or len(told) <= REMOVALS + 1 else [f"and {len(told) - REMOVALS} more"]
         sections.append(Section(told[:REMOVALS] + more if more else told, "Left out:"))
     return sections
@@ -139,24 +148,27 @@ def candidates(rows: list[Json], names: Names | None = None) -> Rows:
     columns.append(("quality>", lambda row: _borrowed(row["quality"]) + _points(row["quality"])))
     columns.append(("cost>", lambda row: f"{row['cost_s']:.1f}"))
     if len(rows) > 1:
-        columns.append(("costs more>", lambda row: _more(row["cost_s"] - rows[0]["cost_s"])))
+        columns.append(("against →>", lambda row: _more(row["cost_s"] - rows[0]["cost_s"])))
     if any(row.get("votes") for row in rows):
         columns.append(("votes>", lambda row: f"{sum(row['votes'].values()):.2f}"))
     return Rows(
         tuple(name for name, _ in columns),
         [tuple(write(row) for _, write in columns) for row in rows],
         tuple("→" if index == 0 else "" for index in range(len(rows))),
+        spare=(("= wait", "+ load", "+ prompt", "+ answer", "+ sharing", "tasks behind"), ("votes",), ("quality",)),
     )
 
 
 def _more(by: float) -> str:
-    return "" if by == 0.0 else f"{'+' if by > 0 else '-'}{numbers.seconds(abs(by))}"
+    return "" if by == 0.0 else f"{numbers.seconds(abs(by))} {'more' if by > 0 else 'less'}"
 
 
 def _legend(rows: list[Json], slider: float, more: int) -> str:
     behind = " + seconds taken from the tasks behind" if any(row.get("others_s") for row in rows) else ""
     rule = "the most votes win" if any(row.get("votes") for row in rows) else "the least cost wins"
     words = f"cost = seconds{behind} - {slider:g} s for each point of quality (0 to 100); {rule}."
+    if any(row["cost_s"] < 0 for row in rows):
+        words += " Below 0 the quality is worth more than the seconds; only differences count."
     if any(_borrowed(row[name]) for row in rows for name in ("decode", "quality")):
         words += " ~ borrowed or guessed, not measured for just this."
     return words + (f" {more} more could have answered." if more else "")
@@ -168,7 +180,7 @@ def _beside(versus: Json | None, names: Names) -> list[Section]:
         return []
     fields = {
         "wait_s": "wait", "load_s": "load", "prefill_s": "prompt", "decode_s": "answer", "sharing_s": "sharing",
-        "others_s": "tasks behind", "quality_s": "quality", "cost_s": "cost",
+        "others_s": "tasks behind", "quality_s": "quality", "cost_s": "cost", "votes": "votes",
     }  # fmt: skip
     changed = [key for key in fields if any(_moved(pair, key) for pair in versus["pairs"])]
     shown = [key for key in fields if key in changed or key == "cost_s"]
@@ -177,23 +189,33 @@ def _beside(versus: Json | None, names: Names) -> list[Section]:
     ]
     sections = [Section(versus["words"], f"Compared with {versus['label']}:", least=6)]
     if rows:
-        table = Rows(("model", "machine", *(f"{fields[key]} s>" for key in shown)), rows[:CANDIDATES])
+        table = Rows(
+            ("model", "machine", *(f"{fields[key]}{' s' * (key != 'votes')}>" for key in shown)), rows[:CANDIDATES]
+        )
         sections.append(Section([], table=table, least=2))
     return sections
 
 
 def _moved(pair: Json, key: str) -> bool:
     before, after = pair["before"], pair["after"]
-    return before is not None and after is not None and abs(before[key] - after[key]) >= 0.005
+    sides = [side.get(key) for side in (before, after) if side is not None]
+    if key == "votes":
+        return any(side is not None for side in sides)
+    return len(sides) == 2 and abs(sides[0] - sides[1]) >= 0.005
 
 
 def _before_after(pair: Json, key: str) -> str:
     """Who is no candidate on one side has no parts there: that is said once, beside the cost."""
     both = [pair["before"], pair["after"]]
-    sides = ["out" if side is None else f"{side[key]:.2f}" for side in both]
+    sides = ["out" if side is None else _figure(side.get(key)) for side in both]
     if None in both and key != "cost_s":
         return next(side for side in sides if side != "out")
     return sides[0] if sides[0] == sides[1] else " → ".join(sides)
+
+
+def _figure(value: float | None) -> str:
+    """Nothing where nobody voted."""
+    return "-" if value is None else f"{value:.2f}"
 
 
 def _last_decision(body: Json) -> tuple[Json | None, bool]:
@@ -214,7 +236,13 @@ def _chosen(decision: Json, names: Names, again: bool) -> str:
     if choice is None:
         return "nobody: no machine that is known can answer this."
     when = " (when it left the queue)" if again else ""
-    return f"{choice['model']} on {_name(choice, names)}{when}: {choice.get('reason') or 'no reason was recorded'}."
+    why = _named(choice.get("reason") or "no reason was recorded", names)
+    return f"{choice['model']} on {_name(choice, names)}{when}: {why}."
+
+
+def _named(text: str, names: Names) -> str:
+    """With the machines' names for their ids."""
+    return re.sub(r"[A-Za-z0-9_-]+", lambda found: names.get(found[0], found[0]), text)
 
 
 def _name(row: Json, names: Names | None) -> str:
@@ -241,7 +269,7 @@ def _points(measure: Json) -> str:
 def _how_sure(domain: Json) -> str:
     sure = domain.get("confidence")
     told = {"rules": "by its words", "client": "as the client said"}.get(domain["method"], f"by {domain['method']}")
-    return told if sure is None else f"{told}, {numbers.share(sure)} sure"
+    return told if sure is None else f"{told}, confidence {sure:.2f}"
 
 
 def _times(status: Json) -> str:
@@ -249,6 +277,6 @@ def _times(status: Json) -> str:
     told = [
         f"{words} {numbers.seconds(times[key])}"
         for key, words in (("waited_s", "waited"), ("first_token_s", "first word"), ("total_s", "answer"))
-        if times.get(key) is not None
+        if times.get(key) is not None and not (key == "waited_s" and times[key] < HARDLY_S)
     ]
     return f" ({', '.join(told)})" if told else ""

@@ -9,6 +9,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+from schemas.prediction import factor
 from services.cli import numbers
 from services.cli.numbers import known
 from services.cli.screen import Rows
@@ -32,8 +33,8 @@ def is_measured(measure: Json) -> bool:
 def evidence(row: Json, *, everything: bool = False) -> Rows:
     """One row a number, the speeds first; with ``everything`` also what seldom decides."""
     lines: list[tuple[str, ...]] = [
-        ("writes", _rate(row["decode"]), _source(row["decode"])),
-        ("reads the prompt", _rate(row["prefill"]), _source(row["prefill"])),
+        ("writes", _rate(row, "decode"), _source(row["decode"])),
+        ("reads the prompt", _rate(row, "prefill"), _source(row["prefill"])),
     ]
     if row.get("output_tokens"):
         length = known(row["output_tokens"]["value"], lambda value: f"{value:.0f} tokens")
@@ -45,10 +46,15 @@ def evidence(row: Json, *, everything: bool = False) -> Rows:
     lines.append(("quality", quality, _source(row["quality"])))
     others = row.get("others_use")
     if others != 0.0:
-        lines.append(("used by others", known(others, numbers.share), UNKNOWN if others is None else "slows it down"))
+        lines.append(("used by others", known(others, numbers.share), _slower(row)))
     if everything:
         lines += _seldom(row)
     return Rows(("", ">", ""), lines)
+
+
+def _slower(row: Json) -> str:
+    left = f"{numbers.share(ours(row))} of the speed is left"
+    return f"{UNKNOWN}: {left}" if row.get("others_use") is None else left
 
 
 def _seldom(row: Json) -> list[tuple[str, ...]]:
@@ -64,8 +70,18 @@ def _seldom(row: Json) -> list[tuple[str, ...]]:
     return lines
 
 
-def _rate(measure: Json) -> str:
-    return _said(measure, numbers.rate)
+def _rate(row: Json, name: str) -> str:
+    """What is left of it now; it is kept as of a machine without other users."""
+    value, share = row[name]["value"], ours(row)
+    if value is None or share >= 0.995:
+        return _said(row[name], numbers.rate)
+    return f"{numbers.rate(value * share)} now, {numbers.plain(value)} without other users"
+
+
+def ours(row: Json) -> float:
+    """The share of the machine's speed that others leave, as the prediction had it."""
+    weight, known_share = ((row.get(name) or {}).get("value") for name in ("others_weight", "use_known"))
+    return factor(row.get("others_use"), 1.0 if weight is None else weight, 1.0 if known_share is None else known_share)
 
 
 def _said(measure: Json, write: Callable[[float], str]) -> str:

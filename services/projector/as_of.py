@@ -6,6 +6,7 @@ It computes anew from ``samples``, which keep everything; nothing that is kept i
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
@@ -15,6 +16,10 @@ from schemas.statistics import Cell
 from services.projector.cells_sql import cell_of, cells_select
 from services.projector.store import Store
 
+FACTS = (
+    "SELECT seq, at_us FROM samples UNION ALL SELECT seq, at_us FROM task_facts "
+    "UNION ALL SELECT seq, at_us FROM worker_reports"
+)
 CELLS_MOST = 400
 """A page: at about 1 KiB each well below a server's smallest max_payload of 1 MiB."""
 
@@ -61,13 +66,9 @@ def as_of(store: Store, asked: AsOf) -> AsOfAnswer:
 
 def _position(store: Store, asked: AsOf) -> int:
     if asked.at_us is not None:
-        found = store.ask(
-            "SELECT max(seq) AS seq FROM (SELECT seq, at_us FROM samples UNION ALL SELECT seq, at_us FROM task_facts "
-            "UNION ALL SELECT seq, at_us FROM worker_reports) WHERE at_us <= $1",
-            [asked.at_us],
-        )[0]["seq"]
+        found = store.ask(f"SELECT max(seq) AS seq FROM ({FACTS}) WHERE at_us <= $1", [asked.at_us])[0]["seq"]
         if found is None:
-            raise StoreError("the log begins later than the time asked for; ask for a later one")
+            raise StoreError(f"the log begins later than the time asked for{_beginning(store)}; ask for a later one")
         return int(found)
     position = asked.position or 0
     if position > store.position:
@@ -76,6 +77,12 @@ def _position(store: Store, asked: AsOf) -> int:
             "caught up, as `headrace doctor` shows"
         )
     return position
+
+
+def _beginning(store: Store) -> str:
+    """``, at 2026-11-29 22:05:07 UTC``; nothing where it is empty."""
+    at_us = store.ask(f"SELECT min(at_us) AS at_us FROM ({FACTS})", [])[0]["at_us"]
+    return "" if at_us is None else f", at {datetime.fromtimestamp(int(at_us) / 1e6, UTC):%Y-%m-%d %H:%M:%S} UTC"
 
 
 def _reports(store: Store, folded: int) -> list[int]:

@@ -9,23 +9,47 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from schemas.events import Candidate, Choice, TaskRouted
-from services.router.decision_words import PART_NAMES, Names, Parts, pair, parts_of, seconds
+from services.router.decision_words import PART_NAMES, Names, Parts, named, pair, parts_of, seconds
 
 _Key = tuple[str, str]
 _FIELDS = Parts.__struct_fields__
+_AS_IF = (
+    (" went from ", " would go from "),
+    ("What did it:", "What would do it:"),
+    ("of the cost did it", "of the cost would do it"),
+    ("The choice is the same", "The choice would be the same"),
+    ("Chosen before:", "Chosen now:"),
+    ("; now: ", "; then: "),
+    (" costs ", " would cost "),
+    (" is out: ", " would be out: "),
+    (" is in, at", " would be in, at"),
+    ("; before: ", "; now: "),
+)
 # Below a hundredth of a second a difference is rounding, not news.
 _NOTICED_S = 0.01
 
 
-def compare(before: TaskRouted, after: TaskRouted, names: Names | None = None) -> list[str]:
-    """Words for the difference between two decisions on the same kind of task; one line where nothing differs."""
-    names = names or {}
+def compare(before: TaskRouted, after: TaskRouted, names: Names | None = None, *, what_if: bool = False) -> list[str]:
+    """Words for the difference between two decisions on the same kind of task; one line where nothing differs. With ``what_if``
+    ``after`` was never decided: it is what would be."""
+    told = _compared(before, after, names or {})
+    return [_as_if(line) for line in told] if what_if else told
+
+
+def _as_if(line: str) -> str:
+    """The same of what would happen."""
+    for is_so, would_be in _AS_IF:
+        line = line.replace(is_so, would_be, 1)
+    return line
+
+
+def _compared(before: TaskRouted, after: TaskRouted, names: Names) -> list[str]:
     old, new = _by_pair(before), _by_pair(after)
     lines = [_choice_line(before, after, old, new, names)]
     lines += _policy_lines(before, after, names)
     sliders = (before.policy.weights.get("slider"), after.policy.weights.get("slider"))
     if sliders[0] != sliders[1]:
-        lines.append(f"The slider went from {sliders[0]} to {sliders[1]} seconds a point of quality.")
+        lines.append(f"The slider went from {_plain(sliders[0])} to {_plain(sliders[1])} seconds a point of quality.")
     moved = [(new[key].cost_s - old[key].cost_s, key) for key in new if key in old]
     for by, key in sorted(moved, key=lambda item: (-abs(item[0]), item[1])):
         lines += _moved_line(old[key], new[key], by, names)
@@ -64,7 +88,9 @@ def _policy_lines(before: TaskRouted, after: TaskRouted, names: Names) -> list[s
     (was, _), (is_, _) = _rule(before), _rule(after)
     lines = [f"The policy went from {_policy(before)} to {_policy(after)}."] if was != is_ else []
     lines = lines or [f"The route went from {_policy(before)} to {_policy(after)}."]
-    told = [f"{_chosen(r.choice, names)} ({r.choice.reason})" for r in (before, after) if r.choice is not None]
+    told = [
+        f"{_chosen(r.choice, names)} ({named(r.choice.reason, names)})" for r in (before, after) if r.choice is not None
+    ]
     return lines + (
         [f"Their words: {'; '.join(told)}."] if any(c.votes for r in (before, after) for c in r.candidates) else []
     )
@@ -109,7 +135,7 @@ def _moved_line(old: Candidate, new: Candidate, by: float, names: Names) -> list
     name = pair(new, names)
     if abs(by) < _NOTICED_S:
         return [f"{name} costs the same: {'; '.join(told)}."]
-    return [f"{name} {'rose' if by < 0 else 'fell'} by {seconds(abs(by))}: {'; '.join(told)}."]
+    return [f"{name} costs {seconds(abs(by))} {'less' if by < 0 else 'more'}: {'; '.join(told)}."]
 
 
 def _causes(old: Candidate, new: Candidate, field: str) -> str:
@@ -130,8 +156,8 @@ def _inputs(old: Candidate, new: Candidate, field: str) -> Iterator[str]:
             a, b = old.predicted.wait_s, new.predicted.wait_s
             yield f"wait {'unknown' if a is None else seconds(a)} → {'unknown' if b is None else seconds(b)}"
         case "quality_s":
-            a, b = old.quality.value or 0.0, new.quality.value or 0.0
-            yield f"quality {a:.2f} → {b:.2f}" if a != b else f"quality {b:.2f} at another slider"
+            a, b = 100 * (old.quality.value or 0.0), 100 * (new.quality.value or 0.0)
+            yield f"quality {a:.0f} → {b:.0f} of 100" if a != b else f"quality {b:.0f} of 100 at another slider"
         case _:
             return
 
@@ -160,10 +186,10 @@ def _came_and_went(
     why_was_out = {(r.model, r.worker or ""): r.reason for r in before.removed}
     lines = []
     for key in old.keys() - new.keys():
-        reason = why_out.get(key, "not among the recorded candidates now")
+        reason = named(why_out.get(key, "not among the recorded candidates now"), names)
         lines.append(f"{pair(old[key], names)} is out: {reason}.")
     for key in new.keys() - old.keys():
-        reason = why_was_out.get(key, "was not among the recorded candidates")
+        reason = named(why_was_out.get(key, "was not among the recorded candidates"), names)
         lines.append(f"{pair(new[key], names)} is in, at a cost of {seconds(new[key].cost_s)}; before: {reason}.")
     return sorted(lines)
 
@@ -176,6 +202,10 @@ def _chosen(choice: Choice | None, names: Names) -> str:
     if choice is None:
         return "nobody"
     return choice.model if choice.worker is None else f"{choice.model} on {names.get(choice.worker, choice.worker)}"
+
+
+def _plain(value: float | None) -> str:
+    return "unknown" if value is None else f"{value:g}"
 
 
 def _figure(value: float | None) -> str:

@@ -6,6 +6,7 @@ a rank by itself; each number says how many samples it rests on, from where and 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 
 import msgspec
@@ -14,6 +15,7 @@ from schemas.events import Candidate, Measure, Removal, TaskRouted
 from schemas.prediction import factor
 
 Names = Mapping[str, str]
+_IDS = re.compile(r"[A-Za-z0-9_-]+")
 # More rivals or removals than this are counted, not told: an explanation must fit on a screen.
 _TOLD = 5
 _LEVELS = {
@@ -70,6 +72,11 @@ def pair(candidate: Candidate | Removal, names: Names) -> str:
     return candidate.model if worker is None else f"{candidate.model} on {names.get(worker, worker)}"
 
 
+def named(text: str, names: Names) -> str:
+    """``text`` with the workers' names for their ids, as in the words of a reason."""
+    return _IDS.sub(lambda found: names.get(found[0], found[0]), text) if names else text
+
+
 def seconds(value: float) -> str:
     return f"{value:.2f} s" if abs(value) < 10 else f"{value:.0f} s"
 
@@ -109,7 +116,7 @@ def _choice_line(routed: TaskRouted, names: Names) -> str:
     if choice is None:
         return "Nobody could be chosen: no machine that is known can answer this."
     where = "" if choice.worker is None else f" on {names.get(choice.worker, choice.worker)}"
-    return f"{choice.model}{where} was chosen: {choice.reason or 'no reason was recorded'}."
+    return f"{choice.model}{where} was chosen: {named(choice.reason, names) or 'no reason was recorded'}."
 
 
 def _cost_line(best: Candidate, slider: float) -> str:
@@ -154,7 +161,7 @@ def _evidence_lines(best: Candidate) -> list[str]:
     lines = [
         f"Decode {_speed(best.decode, best)} ({provenance(best.decode)}).",
         f"Prefill {_speed(best.prefill, best)} ({provenance(best.prefill)}).",
-        f"Quality {best.quality.value or 0.0:.2f} of 1 ({provenance(best.quality)}).",
+        f"Quality {100 * (best.quality.value or 0.0):.0f} of 100 ({provenance(best.quality)}).",
     ]
     if best.resident is not True:
         state = "not loaded" if best.resident is False else "perhaps not loaded (unknown)"
@@ -223,7 +230,7 @@ def _unknown_lines(routed: TaskRouted, names: Names) -> list[str]:
 
 def _removal_lines(removed: Iterable[Removal], names: Names) -> list[str]:
     everyone = list(removed)
-    lines = [f"Left out: {pair(removal, names)}, {removal.reason}." for removal in everyone[:_TOLD]]
+    lines = [f"Left out: {pair(removal, names)}, {named(removal.reason, names)}." for removal in everyone[:_TOLD]]
     if len(everyone) > _TOLD:
         lines.append(f"Left out: {len(everyone) - _TOLD} more.")
     return lines

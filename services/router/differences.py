@@ -26,7 +26,8 @@ class Difference(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def differences(recorded: TaskRouted | TaskReleased, computed: TaskRouted | TaskReleased) -> list[Difference]:
-    """Field by field; numbers must be equal to the last bit. Of a removal only the code counts: its words tell ages."""
+    """Field by field; numbers must be equal to the last bit. Of a removal only the code counts: its words tell ages; of a choice
+    its pair: its words only repeat the numbers, and a later version may put them otherwise."""
     return list(_differ(_plain(recorded), _plain(computed), ""))
 
 
@@ -34,6 +35,8 @@ def _plain(decision: TaskRouted | TaskReleased) -> Any:
     plain = msgspec.to_builtins(decision)
     for removal in plain.get("removed", ()):
         removal["reason"] = removal["reason"].partition(":")[0]
+    if plain.get("choice"):
+        del plain["choice"]["reason"]
     return plain
 
 

@@ -21,7 +21,8 @@ from schemas.events import (
     TaskSubmitted,
 )
 from services.router.comparison import compare
-from services.router.decision_words import Names, decision_words, seconds
+from services.router.decision_words import Names, decision_words, named, seconds
+from services.router.policy.routes import AUTO
 from services.router.port import TaskStatus
 
 __all__ = ["compare", "decision_words", "explain_words", "hold_words"]
@@ -75,7 +76,10 @@ def explain_words(
     known = list(events)
     words: list[str] = []
     if routed is None or not any(isinstance(event, TaskRouted) for event in known):
-        words = [*(_submitted(e) for e in known if isinstance(e, TaskSubmitted)), *_decided(status, routed, names)]
+        words = [
+            *(_submitted(e, names) for e in known if isinstance(e, TaskSubmitted)),
+            *_decided(status, routed, names),
+        ]
         known = [event for event in known if not isinstance(event, TaskSubmitted)]
     expected: dict[int, TaskReleased] = {}
     started: dict[int, TaskStarted] = {}
@@ -113,7 +117,7 @@ def _event_words(
 ) -> list[str]:
     match event:
         case TaskSubmitted():
-            return [_submitted(event)]
+            return [_submitted(event, names)]
         case TaskRouted():
             return decision_words(event, names) if routed is None or event.id == routed.id else []
         case TaskReleased():
@@ -135,7 +139,7 @@ def _event_words(
             return []
 
 
-def _submitted(event: TaskSubmitted) -> str:
+def _submitted(event: TaskSubmitted, names: Names) -> str:
     domain = event.domain
     method = _METHODS.get(domain.method, domain.method)
     sure = "" if domain.confidence is None else f", confidence {domain.confidence:.2f}"
@@ -144,13 +148,16 @@ def _submitted(event: TaskSubmitted) -> str:
         f"{name} {value}"
         for name, value in (
             ("model", event.wants.model),
-            ("worker", event.wants.worker),
+            ("worker", named(event.wants.worker or "", names) or None),
             ("capability", event.wants.capability),
             ("context", event.wants.context),
         )
         if value is not None
     ]
-    asked = f" The client insists on {', '.join(wants)}." if wants else " Model and machine are the router's choice."
+    route = event.wants.route
+    asked = f" The client asked for route {route}." if route not in (None, AUTO) else ""
+    asked += f" The client insists on {', '.join(wants)}." if wants else ""
+    asked = asked or " Model and machine are the router's choice."
     kind = " ".join(filter(None, (f"{event.kind} task", language, f"of the domain {domain.label} ({method}{sure})")))
     return f"A {kind}, about {event.sizes.prompt_tokens} tokens long, {event.urgency}.{asked}"
 
@@ -158,7 +165,11 @@ def _submitted(event: TaskSubmitted) -> str:
 def _decided(status: TaskStatus, routed: TaskRouted | None, names: Names) -> list[str]:
     if routed is not None:
         return decision_words(routed, names)
-    return ["The decision is not known here."] if status.state != "waiting" else ["The model is not chosen yet."]
+    if status.state == "waiting":
+        return ["The model is not chosen yet."]
+    if status.attempt == 0 and status.state in ("failed", "cancelled", "dead"):
+        return ["Nobody was chosen before it ended."]
+    return ["The decision is not known here."]
 
 
 def _released(event: TaskReleased, names: Names) -> str:

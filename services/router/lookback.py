@@ -39,10 +39,16 @@ class Lookback:
             return await past.events_at(self._bus, found.seqs)
         return await past.events_of(self._bus, task)
 
-    async def preview(self, case: Case, after: TaskRouted, what: str, shown: Names, unix: float) -> Versus:
-        """What is decided now, beside ``what``."""
-        label, before = await self._before(case, what, unix)
-        return Versus(what=what, label=label, before=before, after=after, words=tuple(compare(before, after, shown)))
+    async def preview(self, case: Case, asked: TaskRouted, what: str, shown: Names, unix: float) -> Versus:
+        """What is decided now, beside ``what``: a policy, a slider or a route is what would be, the rest is what was."""
+        case_if = under(case, what, self._desk.routes)
+        if case_if is None:
+            label, other = await self._before(case, what, unix)
+            words = compare(other, asked, shown)
+        else:
+            label, other = what, self._routed(case_if, unix)
+            words = compare(asked, other, shown, what_if=True)
+        return Versus(what=what, label=label, other=other, asked=asked, what_if=case_if is not None, words=tuple(words))
 
     async def explain(self, events: tuple[Any, ...], what: str, shown: Names, unix: float) -> Versus:
         """What was decided of a task, beside ``what`` with the inputs that are recorded."""
@@ -82,9 +88,6 @@ class Lookback:
         )
 
     async def _before(self, case: Case, what: str, unix: float) -> tuple[str, TaskRouted]:
-        other = under(case, what, self._desk.routes)
-        if other is not None:
-            return what, self._routed(other, unix)
         at_us = moment_us(what, int(unix * 1e6))
         if at_us is not None:
             then = await as_of(self._bus, at_us=at_us)

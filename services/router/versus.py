@@ -8,11 +8,21 @@ from schemas.events import TaskRouted
 
 
 class Versus(msgspec.Struct, frozen=True, kw_only=True):
-    """``before`` is what ``what`` says or said, ``after`` the decision that was asked about; ``label`` says in words what
-    ``before`` is, ``words`` compare the two, part by part."""
+    """``other`` is what ``what`` says or said, ``asked`` the decision that was asked about; ``label`` says in words what
+    ``other`` is, ``words`` compare the two, part by part: from what was to what was asked about, or, with ``what_if``, from
+    that to what would be."""
 
     what: str
     label: str
-    before: TaskRouted
-    after: TaskRouted
+    what_if: bool = False
+    other: TaskRouted
+    asked: TaskRouted
     words: tuple[str, ...]
+
+    @property
+    def before(self) -> TaskRouted:
+        return self.asked if self.what_if else self.other
+
+    @property
+    def after(self) -> TaskRouted:
+        return self.other if self.what_if else self.asked

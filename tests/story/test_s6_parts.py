@@ -35,11 +35,11 @@ def test_the_winner_rose_and_the_loser_was_pushed_down_look_different() -> None:
 
     first = compare(before, rose)
     assert "What did it: qwen3 on desk, decode 20 → 60 tok/s" in first[0]
-    assert any(line.startswith("qwen3 on desk rose by") for line in first)
+    assert any(line.startswith("qwen3 on desk costs ") and " less: " in line for line in first)
 
     second = compare(before, pushed)
     assert "What did it: qwen3 on laptop, others' use 0% → 60%" in second[0]
-    assert any(line.startswith("qwen3 on laptop fell by") for line in second)
+    assert any(line.startswith("qwen3 on laptop costs ") and " more: " in line for line in second)
     assert not any(line.startswith("qwen3 on desk") for line in second), "its cost did not change at all"
 
 
@@ -92,8 +92,8 @@ async def test_s6_two_moves_of_one_rank_read_differently(tmp_path: Path) -> None
         ]
         by_push, by_rise = compare(before, pushed, names), compare(before, rose, names)
         assert "What did it: stub on laptop" in by_push[0] and "others' use 0% → 60%" in by_push[0]
-        assert any(line.startswith("stub on laptop fell by") for line in by_push)
-        assert not any(line.startswith("stub on desk rose") for line in by_push)
+        assert any(line.startswith("stub on laptop costs ") and " more: " in line for line in by_push)
+        assert not any(line.startswith("stub on desk costs") for line in by_push)
         assert "What did it: stub on desk" in by_rise[0] and "decode" in by_rise[0]
-        assert any(line.startswith("stub on desk rose by") for line in by_rise)
-        assert not any(line.startswith("stub on laptop fell") for line in by_rise)
+        assert any(line.startswith("stub on desk costs ") and " less: " in line for line in by_rise)
+        assert not any(line.startswith("stub on laptop costs") for line in by_rise)

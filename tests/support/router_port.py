@@ -285,7 +285,7 @@ class MemoryRouter:
         if what != "slider=2":
             raise UnknownPolicy(what, ("least_completion",))
         before = self._decision(self.plays[asked].asked if isinstance(asked, str) else asked)
-        return Versus(what=what, label=what, before=before, after=before, words=("The choice is the same.",))
+        return Versus(what=what, label=what, other=before, asked=before, words=("The choice is the same.",))
 
     async def pause(self, worker: str, for_s: float | None, reason: str) -> None:
         self._replace(worker, paused=True, paused_until_us=None if for_s is None else int(for_s * 1e6))

@@ -17,17 +17,20 @@ Key = tuple[str, str]
 
 def versus_of(found: Versus, fleet: Fleet) -> dict[str, Any]:
     """``pairs`` has every pair of either decision, the one chosen now first: its parts before and after, in seconds, null on the
-    side where it is no candidate."""
+    side where it is no candidate. ``choice`` and what follows are the other decision's, which is the one after where it is only a
+    what-if."""
     old, new = _by_pair(found.before.candidates), _by_pair(found.after.candidates)
+    keys = dict.fromkeys((*_by_pair(found.asked.candidates), *new, *old))
     return {
         "what": found.what,
         "label": found.label,
         "words": found.words,
-        "choice": found.before.choice,
-        "policy": found.before.policy,
-        "position": found.before.position,
-        "removed": found.before.removed,
-        "pairs": [_pair(key, old.get(key), new.get(key), fleet) for key in dict.fromkeys((*new, *old))],
+        "what_if": found.what_if,
+        "choice": found.other.choice,
+        "policy": found.other.policy,
+        "position": found.other.position,
+        "removed": found.other.removed,
+        "pairs": [_pair(key, old.get(key), new.get(key), fleet) for key in keys],
     }
 
 
@@ -43,10 +46,14 @@ def _pair(key: Key, before: Candidate | None, after: Candidate | None, fleet: Fl
     }
 
 
-def _side(candidate: Candidate | None) -> dict[str, float] | None:
+def _side(candidate: Candidate | None) -> dict[str, float | None] | None:
+    """``votes`` are null where no policy voted."""
     if candidate is None:
         return None
-    return msgspec.structs.asdict(parts_of(candidate)) | {"cost_s": candidate.cost_s}
+    return msgspec.structs.asdict(parts_of(candidate)) | {
+        "cost_s": candidate.cost_s,
+        "votes": sum(candidate.votes.values()) if candidate.votes else None,
+    }
 
 
 def verified_of(verification: Verification) -> dict[str, Any]:

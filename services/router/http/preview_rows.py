@@ -8,6 +8,7 @@ import msgspec
 
 from schemas.events import Candidate, Choice, Domain, Policy, Removal, TaskRouted
 from schemas.subjects import group_durable, lane_durable
+from services.router.decision_words import named
 from services.router.fleet import Fleet, WorkerView
 from services.router.port import Submitted
 from services.router.prospect import Prospect
@@ -141,7 +142,10 @@ def _choice_row(choice: Choice | None, fleet: Fleet) -> ChoiceRow | None:
 
 def _removal_row(removal: Removal, fleet: Fleet) -> RemovalRow:
     return RemovalRow(
-        model=removal.model, worker=removal.worker, worker_name=_name(fleet, removal.worker), reason=removal.reason
+        model=removal.model,
+        worker=removal.worker,
+        worker_name=_name(fleet, removal.worker),
+        reason=named(removal.reason, fleet.names()),
     )
 
 

@@ -22,12 +22,13 @@ from services.router.policy.routes import Route
 from services.router.policy.routing import Routing, numbers, routed_words, vote_on
 from services.router.policy.scorer import score
 from services.router.policy.settle import Settled, settle
-from services.router.policy.votes import Tally
+from services.router.policy.votes import EXACT, Tally
 
 POLICY = "least_completion"
 # 32 candidates with all their parts are about 25 KiB of the 64 that an event may have; removals are short.
 RECORDED_CANDIDATES = 32
 RECORDED_REMOVALS = 64
+EQUALS_NAMED = 3
 # Enough for every fleet that Headrace is for, at about 400 bytes each; the workers of recorded candidates come first.
 RECORDED_INPUTS = 48
 
@@ -71,13 +72,13 @@ def decide(
     kept, removed = keep(pairs, request)
     ordered = order((score(pair, request, stats, slider=slider, now_us=now_us) for pair in kept), seed)
     weights = {"slider": slider, "others_factor_least": factor(None), "unknown_wait_s": UNKNOWN_WAIT_S}
-    policy, choice = Policy(name=POLICY, weights=weights), _choice(ordered, fleet)
+    policy, choice = Policy(name=POLICY, weights=weights), _choice(ordered, fleet, settled)
     if routing is not None:
         slots = {view.id: view.slots for view in fleet.workers.values()}
         ordered, counted = vote_on(request, routing, ordered, slots, seed)
         by = POLICY if routing.route.by == "policy" and counted.is_silent else routing.route.by
         policy = Policy(name=by, weights=weights | numbers(routing, settled), route=routing.route.name)
-        choice = _choice(ordered, fleet) if counted.is_silent else _voted(ordered, counted)
+        choice = _choice(ordered, fleet, settled) if counted.is_silent else _voted(ordered, counted, fleet)
         if choice is not None and (words := routed_words(routing.route, settled)):
             choice = msgspec.structs.replace(choice, reason=f"{words}; {choice.reason}")
     recorded = tuple(ordered[:RECORDED_CANDIDATES])
@@ -178,33 +179,47 @@ def slider_of(request: RouteRequest, route: Route | None, default: float) -> flo
     return default if route is None or route.slider is None else route.slider
 
 
-def _voted(ordered: Sequence[Candidate], counted: Tally) -> Choice | None:
+def _voted(ordered: Sequence[Candidate], counted: Tally, fleet: Fleet) -> Choice | None:
     if not ordered:
         return None
     best = ordered[0]
     words = "; ".join(
         f"{name} {best.votes.get(name, 0.0):.2f}: {counted.words[name]}" for name in sorted(counted.words)
     )
-    return Choice(model=best.model, worker=best.worker, reason=f"{sum(best.votes.values()):.2f} votes ({words})")
+    reason = f"{_votes(best):.2f} votes ({words})"
+    equals = [c for c in ordered[1:] if c.fresh == best.fresh and round(_votes(c) - _votes(best), EXACT) == 0.0]
+    if equals:
+        names = [_rival(each, best, fleet) for each in equals[:EQUALS_NAMED]]
+        more = f" and {len(equals) - EQUALS_NAMED} more" if len(equals) > EQUALS_NAMED else ""
+        reason += f"; as many as {', '.join(names)}{more}; drawn by lot"
+    return Choice(model=best.model, worker=best.worker, reason=reason)
 
 
-def _choice(ordered: Sequence[Candidate], fleet: Fleet) -> Choice | None:
+def _votes(candidate: Candidate) -> float:
+    return sum(candidate.votes.values())
+
+
+def _rival(other: Candidate, best: Candidate, fleet: Fleet) -> str:
+    name = fleet.workers[other.worker].name
+    return name if other.model == best.model else f"{other.model} on {name}"
+
+
+def _choice(ordered: Sequence[Candidate], fleet: Fleet, settled: Settled) -> Choice | None:
     if not ordered:
         return None
     best = ordered[0]
-    return Choice(model=best.model, worker=best.worker, reason=_reason(best, ordered[1:], fleet))
+    return Choice(model=best.model, worker=best.worker, reason=_reason(best, ordered[1:], fleet, settled))
 
 
-def _reason(best: Candidate, others: Sequence[Candidate], fleet: Fleet) -> str:
+def _reason(best: Candidate, others: Sequence[Candidate], fleet: Fleet, settled: Settled) -> str:
     """One line for a header: why the first is first."""
     if not fleet.workers[best.worker].alive:
         return f"nobody who could answer was heard lately; waits for {fleet.workers[best.worker].name}"
     total = best.predicted.total_s or 0.0
-    if not others:
-        return f"the only one that can answer; {_s(total)} predicted"
+    if not others:  # where a target was drawn, others can answer as well: it is not their turn
+        return f"{'' if settled.allowed else 'the only one that can answer; '}{_s(total)} predicted"
     second = others[0]
-    name = fleet.workers[second.worker].name
-    rival = name if second.model == best.model else f"{second.model} on {name}"
+    rival = _rival(second, best, fleet)
     if best.fresh and not second.fresh:
         return f"{_s(total)} predicted; the load of {rival} is unknown"
     if second.cost_s == best.cost_s:
@@ -212,9 +227,8 @@ def _reason(best: Candidate, others: Sequence[Candidate], fleet: Fleet) -> str:
     more = second.cost_s - best.cost_s
     if second.model == best.model:
         return f"{_s(total)} predicted, the least; {rival} would cost {_s(more)} more"
-    return (
-        f"{_s(total)} predicted at quality {best.quality.value:.2f}, the least cost; {rival} would cost {_s(more)} more"
-    )
+    points = 100 * (best.quality.value or 0.0)
+    return f"{_s(total)} predicted at quality {points:.0f} of 100, the least cost; {rival} would cost {_s(more)} more"
 
 
 def _s(value: float) -> str:

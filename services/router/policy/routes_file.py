@@ -21,6 +21,9 @@ from services.router.policy.routes import DecisionService, Route, Routes, Target
 Name = Annotated[str, msgspec.Meta(min_length=1, max_length=512)]
 Weight = Annotated[float, msgspec.Meta(ge=0, le=1e6)]
 Key = str | int
+NO_WEIGHT = (
+    "0 beside weights of other targets: it would never be drawn; leave the target out, or give it a weight above 0"
+)
 EXPLICIT = ("target_weight", "round_robin")
 
 
@@ -90,6 +93,8 @@ def _route(name: str, table: Any) -> Route:
         by = route_by(targets, plugins)
     except ValueError as mixture:
         bare = next(at for at, target in enumerate(targets) if not target.weight > 0)
+        if "weight" in table["targets"][bare]:
+            raise _Fault(NO_WEIGHT, "targets", bare, "weight") from mixture
         raise _Fault(str(mixture), "targets", bare) from mixture
     if explicit is not None and explicit != by:
         raise _Fault(f"the targets' weights say {by}, this says {explicit}; change one", "route_by")

@@ -144,19 +144,19 @@ async def test_a_decision_is_set_beside_a_policy_a_slider_a_task_and_a_time(past
     _, routed, _ = await told(past, task)
     for about in (asked, task):
         slider = await past.router.versus(about, "slider=2")
-        assert (slider.before.policy.weights["slider"], slider.after.policy.weights["slider"]) == (2.0, 1.0)
-        assert "The slider went from 2.0 to 1.0 seconds a point of quality." in slider.words
+        assert (slider.before.policy.weights["slider"], slider.after.policy.weights["slider"]) == (1.0, 2.0)
+        assert "The slider would go from 1 to 2 seconds a point of quality." in slider.words
         other = await past.router.versus(about, "least-inflight")
-        assert other.before.policy.name == "policy" and other.before.policy.weights["least_in_flight"] == 1.0
-        assert all(candidate.votes for candidate in other.before.candidates)
+        assert other.after.policy.name == "policy" and other.after.policy.weights["least_in_flight"] == 1.0
+        assert all(candidate.votes for candidate in other.after.candidates)
         earlier = await past.router.versus(about, past.tasks[0])
         assert earlier.before.task == past.tasks[0]
         ancient = await past.router.versus(about, datetime.fromtimestamp(routed.at, UTC).isoformat())
         assert ancient.before.position < past.router.desk.state.position
     assert (await past.router.versus(task, "slider=1")).words == (
-        "The choice is the same, " + _pair(past, routed) + ".",
+        "The choice would be the same, " + _pair(past, routed) + ".",
     )
-    assert (await past.router.versus(task, "least_completion")).words[0].startswith("The choice is the same")
+    assert (await past.router.versus(task, "least_completion")).words[0].startswith("The choice would be the same")
     for nonsense in ("leest_completion", "2026-13-01", "01m8mh0xdk0d95pdj4qp5gqhct"):
         with pytest.raises(HeadraceError, match="no policy, route, task or time"):
             await past.router.versus(asked, nonsense)

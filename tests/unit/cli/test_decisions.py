@@ -98,7 +98,7 @@ def test_a_guess_is_called_one_and_the_unknown_is_said_to_count_as_the_worst() -
     row = dict(example("`GET /route/preview`")["candidates"][0], others_use=None, resident=None)
     told = {name: (value, source) for name, value, source in evidence(row).rows}
     assert told["answer's length"] == ("300 tokens", "a guess: nothing like it was measured")
-    assert told["used by others"] == ("unknown", "unknown, counted as the worst")
+    assert told["used by others"] == ("unknown", "unknown, counted as the worst: 25 % of the speed is left")
     assert told["load (perhaps)"] == (
         "2.40 s",
         "3 samples: other models on this machine, scaled by size; newest 2 h ago",
@@ -146,10 +146,39 @@ def test_two_decisions_beside_each_other_show_the_parts_before_and_after() -> No
         "after": side | {"decode_s": 9.0, "cost_s": -60.9},
     }
     gone = {"model": "m", "worker": "w-2", "worker_name": "laptop", "before": side, "after": None}
-    beside = {"label": "slider=2", "words": ["m on desk fell by 6.00 s."], "pairs": [pair, gone]}
+    beside = {"label": "slider=2", "words": ["m on desk costs 6.00 s more."], "pairs": [pair, gone]}
     told = text_of(decisions.preview(example("`GET /route/preview`") | {"versus": beside}, show_all=True))
-    assert "Compared with slider=2: m on desk fell by 6.00 s." in told
+    assert "Compared with slider=2: m on desk costs 6.00 s more." in told
     assert "model machine answer s cost s m desk 3.00 → 9.00 -66.90 → -60.90 m laptop 3.00 -66.90 → out" in told
+
+
+@pytest.mark.parametrize("width", [60, 80])
+@pytest.mark.parametrize("seed", range(0, 40, 7))
+def test_what_verification_says_is_whole_on_a_narrow_terminal(seed: int, width: int) -> None:
+    words = "The release of attempt 1 comes out otherwise when computed again: the log has 1, computed again it is 2."
+    body = explained(seed) | {"verification": [{"same": False, "words": words}] * 2}
+    lines = lines_of(decisions.explanation(body), width)
+    assert len(lines) <= HEIGHT
+    assert " ".join(" ".join(lines).split()).count(words) == 2
+
+
+@pytest.mark.parametrize("width", [80])
+def test_at_80_columns_candidates_are_columns_with_their_parts_below(width: int) -> None:
+    lines = lines_of(decisions.explanation(explained(4)), width)
+    head = next(line for line in lines if "model" in line and "cost" in line)
+    assert "seconds" in head and "machine" in head
+    row = lines.index(head) + 1
+    assert lines[row].startswith("→")
+    assert lines[row + 1].lstrip().startswith("wait ") and "answer" in lines[row + 1]
+
+
+def test_the_task_line_and_the_story_do_not_tell_the_same_thing_in_two_ways() -> None:
+    body = explained(2)
+    body["status"]["waited_s"] = 0.00148
+    assert "waited" not in lines_of(decisions.explanation(body))[0]
+    body["status"]["waited_s"] = 0.02
+    assert "waited 20.0 ms" in lines_of(decisions.explanation(body))[0]
+    assert "about code (by its words, confidence 0.90)" in text_of(decisions.preview(example("`GET /route/preview`")))
 
 
 def test_what_verification_says_stays_on_the_screen() -> None:
@@ -195,3 +224,60 @@ def test_all_also_shows_what_further_streams_and_others_cost_and_how_sure_the_sp
     assert told["weight of others"][0] == "0.42"
     assert told["the speed is sure"] == ("to ×1.2", "shown only: it changes no cost")
     assert "a further stream" not in {name for name, *_ in evidence(row).rows}
+
+
+def test_a_speed_is_what_is_left_now_beside_what_it_is_without_others() -> None:
+    certain = {"value": 1.0, "level": "cell", "n": 9, "age_s": 1.0}
+    row = dict(
+        example("`GET /route/preview`")["candidates"][0], others_use=0.82, others_weight=certain, use_known=certain
+    )
+    told = {name: (value, source) for name, value, source in evidence(row).rows}
+    assert told["writes"][0] == "24.1 tok/s now, 96.4 without other users"
+    assert told["used by others"] == ("82 %", "25 % of the speed is left")
+    told = {name: (value, source) for name, value, source in evidence(row | {"others_use": 0.0}).rows}
+    assert told["writes"][0] == "96.4 tok/s" and "used by others" not in told
+
+
+def test_a_preview_says_that_the_waits_of_the_table_leave_out_those_ahead_of_it() -> None:
+    held = {
+        "starts_s": 6.8,
+        "place": 2,
+        "waiting": 2,
+        "reason": "busy: x",
+        "model": "m",
+        "worker": "w",
+        "worker_name": "fast",
+    }
+    told = text_of(decisions.preview(example("`GET /route/preview`") | {"prospect": held}))
+    assert "it would wait for fast (about 6.80 s; place 2 of 2): x." in told
+    assert "without the 1 task ahead of it." in told
+    told = text_of(decisions.preview(example("`GET /route/preview`") | {"prospect": held | {"place": 1}}))
+    assert "ahead of it" not in told
+
+
+def test_differences_and_costs_below_nought_are_put_in_words() -> None:
+    row = dict(example("`GET /route/preview`")["candidates"][0])
+    cheaper = row | {"worker_name": "laptop", "cost_s": row["cost_s"] - 5.11}
+    told = text_of(decisions.preview(example("`GET /route/preview`") | {"candidates": [row, cheaper]}))
+    assert "5.11 s less" in told and "-5.11" not in told
+    assert "Below 0 the quality is worth more than the seconds; only differences count." in told
+
+
+def test_votes_are_set_beside_each_other_and_reasons_have_names_for_ids() -> None:
+    parts = ("wait_s", "load_s", "prefill_s", "decode_s", "sharing_s", "others_s", "quality_s")
+    side = dict.fromkeys(parts, 0.0) | {"cost_s": 1.0, "votes": None}
+    pair = {"model": "m", "worker": "w-1", "worker_name": "desk", "before": side, "after": side | {"votes": 0.5}}
+    beside = {"label": "least_in_flight", "words": [], "pairs": [pair]}
+    told = text_of(decisions.preview(example("`GET /route/preview`") | {"versus": beside}, show_all=True))
+    assert "cost s votes m desk 1.00 - → 0.50" in told
+    body = example("`GET /explain/{id}`")
+    body["decision"]["removed"] = [{"model": "m", "worker": "w-2", "reason": "worker: the client asked for w-1"}]
+    body["decision"]["choice"] = {"model": "m", "worker": "w-1", "reason": "better than w-2"}
+    told = text_of(decisions.explanation(body, names={"w-1": "desk", "w-2": "laptop"}))
+    assert "m on laptop (worker: the client asked for desk)" in told and "better than laptop" in told
+
+
+def test_a_task_that_ended_undecided_was_given_to_nobody() -> None:
+    body = example("`GET /explain/{id}`") | {"decision": None}
+    body["status"]["state"] = "failed"
+    assert "Chosen: nothing, before it ended." in text_of(decisions.explanation(body))

@@ -83,5 +83,12 @@ def test_what_was_not_folded_yet_is_refused_with_both_positions(store: Store) ->
 
 def test_a_time_before_the_log_is_refused(store: Store) -> None:
     store.apply(LOG)
-    with pytest.raises(StoreError, match="begins later"):
+    with pytest.raises(
+        StoreError, match=r"begins later than the time asked for, at \d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC"
+    ):
+        as_of(store, AsOf(at_us=1))
+
+
+def test_an_empty_log_has_no_beginning_to_tell(store: Store) -> None:
+    with pytest.raises(StoreError, match="time asked for; ask"):
         as_of(store, AsOf(at_us=1))

@@ -29,7 +29,7 @@ BEFORE = decided()
         (decided(decode=30), "decode 60 → 30 tok/s (+"),
         (decided(prefill=500), "prefill 2000 → 500 tok/s (+"),
         (decided(output=900), "expected length 300 → 854 tokens (+"),
-        (decided(quality=0.4), "quality 0.80 → 0.40 (+"),
+        (decided(quality=0.4), "quality 80 → 40 of 100 (+"),
         (decided(prompt_tokens=2000), "prompt 200 → 2000 tokens (+"),
         (decided(worker("desk", "m", wait_s=7.0)), "wait 0.00 s → 7.00 s (+7.00 s)"),
         (decided(worker("desk", "m", wait_s=None)), "wait 0.00 s → unknown (+3600.00 s)"),
@@ -41,7 +41,7 @@ BEFORE = decided()
     ],
 )
 def test_each_input_that_changed_is_named_with_both_values(after: TaskRouted, words: str) -> None:
-    line = next(line for line in compare(BEFORE, after) if line.startswith("m on desk fell by"))
+    line = next(line for line in compare(BEFORE, after) if line.startswith("m on desk costs "))
     assert words in line
 
 
@@ -68,3 +68,12 @@ def test_equals_drawn_by_lot_are_said_to_be() -> None:
     results = {route(twins, [], seed=seed).choice.worker: route(twins, [], seed=seed) for seed in range(20)}  # type: ignore[union-attr]
     line = compare(results["a"], results["b"])[0]
     assert line.endswith("a load became known or unknown, or equals were drawn by lot.")
+
+
+def test_what_would_be_is_told_as_such_from_now_to_then() -> None:
+    lines = compare(BEFORE, decided(decode=1), what_if=True)
+    assert lines[0].startswith(
+        "The choice would go from m on desk to m on laptop. What would do it: m on desk, decode 60 → 1"
+    )
+    assert any(line.startswith("m on desk would cost ") and " more: decode 60 → 1" in line for line in lines)
+    assert compare(BEFORE, BEFORE, what_if=True) == ["The choice would be the same, m on desk."]

@@ -5,8 +5,8 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from schemas.events import Measure
-from services.router.decision_words import Parts, decision_words, parts_of, provenance
+from schemas.events import Measure, Wants
+from services.router.decision_words import Parts, decision_words, named, parts_of, provenance
 from support.choosing import route
 from support.fleets import cell, worker
 
@@ -28,7 +28,7 @@ def test_each_number_says_where_it_comes_from_how_many_and_how_old() -> None:
     words = "\n".join(decision_words(route([DESK, LAPTOP], CELLS)))
     assert "Decode 60.0 tokens/s (31 samples of this model, domain and machine, the last 60 s ago)." in words
     assert "Its quality of 80 points is worth 80 s at 1 s a point." in words
-    assert "Quality 0.80 of 1 (31 samples of this model, domain and machine, the last 60 s ago)." in words
+    assert "Quality 80 of 100 (31 samples of this model, domain and machine, the last 60 s ago)." in words
 
 
 @pytest.mark.parametrize(
@@ -117,3 +117,10 @@ def test_where_policies_voted_each_rivals_votes_are_told() -> None:
     ]
     words = decision_words(msgspec.structs.replace(routed, candidates=tuple(voted)))
     assert any(line.startswith("qwen3 on laptop: ") and ", 0.20 votes, costs" in line for line in words)
+
+
+def test_reasons_call_workers_by_name_too() -> None:
+    routed = route([worker("w-1", "qwen3"), worker("w-2", "qwen3")], CELLS, wants=Wants(worker="w-1"))
+    words = decision_words(routed, {"w-1": "desk", "w-2": "laptop"})
+    assert words[-1] == "Left out: qwen3 on laptop, worker: the client asked for desk."
+    assert named("w-11 and (w-1)", {"w-1": "desk"}) == "w-11 and (desk)"

@@ -129,3 +129,17 @@ def test_a_holds_code_becomes_a_sentence(reason: str, words: str) -> None:
 def test_a_task_of_which_little_is_known_still_has_words() -> None:
     assert explain(routed=None) == ["The decision is not known here."]
     assert explain(routed=build(TaskRouted, candidates=(), choice=None, removed=()))[0].startswith("Nobody could be")
+
+
+def test_a_route_that_was_asked_for_is_named_and_a_machine_by_its_name() -> None:
+    asked = build(events.TaskSubmitted, wants=events.Wants(route="canary"))
+    assert explain(asked)[0].endswith(" The client asked for route canary.")
+    asked = build(events.TaskSubmitted, wants=events.Wants(route="auto"))
+    assert explain(asked)[0].endswith(" Model and machine are the router's choice.")
+    asked = build(events.TaskSubmitted, wants=events.Wants(worker=DESK, route="canary"))
+    assert explain(asked)[0].endswith(" The client asked for route canary. The client insists on worker desk.")
+
+
+def test_a_task_that_ended_before_anybody_was_chosen_says_so() -> None:
+    words = explain(SUBMITTED, build(events.TaskCancelled), routed=None, state="cancelled")
+    assert words[1] == "Nobody was chosen before it ended."

@@ -142,3 +142,17 @@ def test_a_machine_whose_load_is_unknown_comes_after_those_whose_load_is_known()
 
 def test_without_counts_every_target_is_at_nought() -> None:
     assert no_counts([]) == {}
+
+
+def test_equal_votes_are_said_to_be_drawn_by_lot_and_with_whom() -> None:
+    equal = ask(route("route_by = {least_in_flight = 1}"))
+    assert equal.choice is not None and equal.candidates[0].votes == equal.candidates[1].votes
+    assert equal.choice.reason.endswith("; drawn by lot") and "; as many as " in equal.choice.reason
+    other = ask(route("route_by = {least_in_flight = 1}"), in_flight={"w-small": 3})
+    assert other.choice is not None and "drawn by lot" not in other.choice.reason
+
+
+def test_where_it_is_the_turn_of_one_target_nobody_says_that_the_others_cannot_answer() -> None:
+    drawn = ask(route('route_by = "round_robin"'))
+    assert drawn.choice is not None and "it is the turn of" in drawn.choice.reason
+    assert "the only one that can answer" not in drawn.choice.reason
