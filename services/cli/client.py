@@ -129,6 +129,8 @@ def _hint(error: dict[str, Any]) -> str | None:
     match error.get("code"):
         case "unknown_model":
             return "`headrace fleet --models` lists what the fleet holds"
+        case "unknown_target":
+            return "correct routes.toml, or start that machine; `headrace doctor` names every such target"
         case "unknown_worker":
             return "`headrace fleet` lists the machines"
         case "unknown_task":

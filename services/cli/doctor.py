@@ -45,7 +45,7 @@ async def _ask_router(client: RouterClient) -> tuple[list[Finding], list[str]]:
     report.append(findings.projector(stats["position"], readiness["last"]))
     report += findings.workers(workers) + (findings.models(models) if workers["workers"] else [])
     report += findings.nobody_takes_work(workers, readiness["waiting"])
-    report += findings.targets(await client.get("/routes"), workers, models)
+    report += findings.targets(await client.get("/routes"))
     return report, [worker["backend"] for worker in workers["workers"] if worker["local"]]
 
 

@@ -236,7 +236,7 @@ async def test_the_doctor_does_not_say_all_well_over_a_route_to_nobody_or_refuse
         routes=Routes(routes={"canary": Route(name="canary", by="target_weight", targets=(target,))})
     )
     assert await shell.type("doctor") == Exit.FAILED
-    assert "no machine is called fats" in shell.out and "All well" not in shell.out
+    assert "no worker is called 'fats'" in shell.out and "All well" not in shell.out
     shell.router.in_force = RoutesInForce()
     shell.router.state = msgspec.structs.replace(shell.router.state, settings="headrace.toml, line 2: no")
     assert await shell.type("doctor") == Exit.FAILED

@@ -79,14 +79,10 @@ def test_settings_that_were_refused_are_a_problem_with_their_words() -> None:
 
 
 def test_a_route_to_a_model_or_a_machine_that_nobody_has_or_is_is_a_problem_that_names_it() -> None:
-    workers, models = example("`GET /workers`"), example("`GET /models`")
-    route = {"name": "canary", "targets": [{"model": "qwen3", "worker": "desktop"}], "fallback": []}
-    assert findings.targets({"routes": [route]}, workers, models) == []
-    wrong = [{"model": "qwen3", "worker": "fats"}, {"model": "nomodel", "worker": "w-7f3a"}]
-    for where in ("targets", "fallback"):
-        found = findings.targets({"routes": [route | {where: wrong}]}, workers, models)
-        assert [(each.part, each.level) for each in found] == [("route canary", "problem")] * 2
-        assert "fats" in found[0].words and "nomodel" in found[1].words
+    wrong = "canary.targets[0]: no worker is called 'fats' (nearest: fast)"
+    (found,) = findings.targets({"routes": [], "warnings": [wrong]})
+    assert (found.part, found.level, found.words) == ("routes", "problem", wrong)
+    assert findings.targets({"routes": []}) == []
 
 
 def test_a_fleet_of_paused_machines_is_a_problem_once_somebody_waits() -> None:
