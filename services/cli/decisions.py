@@ -90,11 +90,7 @@ def explanation(
 def timeline(events: list[Json], names: Names | None = None) -> RenderableType:
     table = grid("at (UTC)", "event", "by", "says", spare=(("says",), ("by",)))
     for event in events:
-        told = (
-            f"{key} {(names or {}).get(str(event[key]), event[key])}"
-            for key in DETAILS
-            if event.get(key) not in (None, "")
-        )
+        told = (f"{key} {_named(str(event[key]), names or {})}" for key in DETAILS if event.get(key) not in (None, ""))
         by = str(event.get("by", ""))
         table.add_row(numbers.clock(event["at"]), event["type"], (names or {}).get(by, by), ", ".join(told))
     return table

@@ -250,7 +250,11 @@ def _now(status: TaskStatus, names: Names) -> list[str]:
     where = "" if worker is None else f" on {names.get(worker, worker)}"
     if status.state == "released":
         return [f"Released, not started yet{where}."]
-    return [f"Runs{where}."] if status.state == "running" else []
+    if status.state != "running":
+        return []
+    ran = "" if status.ran_s is None else f" for {seconds(status.ran_s)}"
+    left = "" if status.ends_s is None else f", about {seconds(status.ends_s)} to go"
+    return [f"Runs{where}{ran}{left}."]
 
 
 def _times(attempts: int) -> str:

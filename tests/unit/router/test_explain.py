@@ -48,6 +48,9 @@ def test_another_machine_than_expected_is_said_to_be_another() -> None:
     words = explain(RELEASED, build(events.TaskStarted, worker=LAPTOP), state="running", worker=LAPTOP)
     assert "It ran on laptop, not on desk as expected: laptop took it first." in words
     assert words[-1] == "Runs on laptop."
+    assert explain(RELEASED, STARTED, state="running", worker=DESK, ran_s=4.0, ends_s=6.0)[-1] == (
+        "Runs on desk for 4.00 s, about 6.00 s to go."
+    )
 
 
 def test_a_lane_a_changed_model_and_a_hold_are_told() -> None:
