@@ -89,7 +89,7 @@ class Jittery(World):
 @pytest.fixture(autouse=True)
 def no_limits(monkeypatch: pytest.MonkeyPatch) -> None:
     """The report checks permits by the simulator's own limits; here there are none."""
-    monkeypatch.setattr(simulation.world, "LIMITS", UNLIMITED)
+    monkeypatch.setattr(simulation.world, "LIMITS", (UNLIMITED,))
 
 
 def ran(world: Jittery) -> None:

@@ -151,7 +151,7 @@ class LongJobs(World):
 def test_case_51_jobs_of_ten_minutes_run_once_and_a_dead_machines_job_soon_runs_elsewhere(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(simulation.world, "LIMITS", UNLIMITED)
+    monkeypatch.setattr(simulation.world, "LIMITS", (UNLIMITED,))
     monkeypatch.setattr(simulation.world, "HORIZON_S", 20_000.0)
     given_up = long = 0
     for seed in range(6):
