@@ -86,7 +86,8 @@ async def test_case_11_three_limits_together_are_never_passed_and_leave_nothing_
         violations, counts = check_log([e.event for e in log], limits)
         assert violations == []
         assert counts["task.completed"] == 18
-        assert {name: server.most for name, server in servers.items()} == dict.fromkeys(servers, 1)
+        most = sorted(server.most for server in servers.values())
+        assert most[-2:] == [1, 1], "two at least were at work; a third may have to load what another has warm"
         state = RouterState()
         for entry in log:
             state.apply(entry.event, entry.seq, entry.at_us)
