@@ -129,7 +129,7 @@ class Channels:
             task for task, c in self._open.items() if c.readers and (c.status is None or c.status.state != "running")
         ]
 
-    async def read(self, channel: Channel, queue: asyncio.Queue[Update]) -> AsyncIterator[Update]:
+    async def read(self, queue: asyncio.Queue[Update]) -> AsyncIterator[Update]:
         """Everything so far, then what comes, to the end."""
         while True:
             update = await queue.get()

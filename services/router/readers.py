@@ -116,7 +116,7 @@ class Readers:
         elif found is None and channel.status is None and channel.end is None:
             self._look_up(self._recall(task))
         try:
-            yield self._channels.read(channel, queue)
+            yield self._channels.read(queue)
         finally:
             self._channels.leave(channel, queue, self._desk.now)
 

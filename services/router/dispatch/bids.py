@@ -7,6 +7,7 @@ and never empties the choice; one that already failed this task comes after thos
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from schemas.events import ModelInfo
@@ -103,47 +104,42 @@ class Bids:
             index = self.outlook.prefer(task, offers) if offers else None
             if index is not None:
                 return offers[index]
-        submitted = task.submitted
-        domain, prompt, most = submitted.domain.label, submitted.sizes.prompt_tokens, submitted.options.max_tokens
-        worth = 100.0 * self.outlook.slider_of(task)
-        pairs = self.pairs(task)
+        prompt, most = task.submitted.sizes.prompt_tokens, task.submitted.options.max_tokens
         best: Offer | None = None
         rank: tuple[bool, float, int, int] | None = None
-        for model, workers in pairs:
-            if counts.full(f"model:{model}") is not None:
+        for model, others_s, base_s, (machine, speed, priority) in self._places(task, behind, counts, without):
+            if rank is not None and (not machine.fresh, machine.wait_s + base_s) > rank[:2]:
+                continue  # whatever it takes there, it cannot be the least
+            parts = parts_of(speed, machine, model, prompt, most)
+            cost_s = sum(parts) + base_s
+            if rank is not None and (not machine.fresh, cost_s) > rank[:2]:
                 continue
-            others_s = behind * self._taken_s(model, domain, workers) if behind and len(pairs) > 1 else 0.0
-            for machine, speed, priority in self._rows_of(model, domain, workers):
-                base_s = others_s - worth * speed.quality
-                if rank is not None and (not machine.fresh, machine.wait_s + base_s) > rank[:2]:
-                    continue  # whatever it takes there, it cannot be the least
-                if machine.worker in without:
-                    continue
-                parts = parts_of(speed, machine, model, prompt, most)
-                cost_s = sum(parts) + base_s
-                if rank is not None and (not machine.fresh, cost_s) > rank[:2]:
-                    continue
-                mine = (not machine.fresh, cost_s, priority, -machine.free)
-                if rank is None or mine < rank or (mine == rank and best is not None and _tie(task, machine, best)):
-                    rank, best = mine, _offer(model, machine, speed, priority, parts, others_s, cost_s)
+            mine = (not machine.fresh, cost_s, priority, -machine.free)
+            if rank is None or mine < rank or (mine == rank and best is not None and _tie(task, machine, best)):
+                rank, best = mine, _offer(model, machine, speed, priority, parts, others_s, cost_s)
         return best
 
     def all(self, task: Task, behind: int, counts: Counts, without: frozenset[str] = frozenset()) -> list[Offer]:
         """Every pair that could serve it, in the order of models and workers."""
-        submitted = task.submitted
-        domain, prompt, most = submitted.domain.label, submitted.sizes.prompt_tokens, submitted.options.max_tokens
-        worth = 100.0 * self.outlook.slider_of(task)
-        pairs, found = self.pairs(task), []
+        prompt, most = task.submitted.sizes.prompt_tokens, task.submitted.options.max_tokens
+        found = []
+        for model, others_s, base_s, (machine, speed, priority) in self._places(task, behind, counts, without):
+            parts = parts_of(speed, machine, model, prompt, most)
+            found.append(_offer(model, machine, speed, priority, parts, others_s, sum(parts) + base_s))
+        return found
+
+    def _places(
+        self, task: Task, behind: int, counts: Counts, without: frozenset[str]
+    ) -> Iterator[tuple[str, float, float, Row]]:
+        """(model, N·W, what is added to the completion there, machine) for every model with a permit and every machine there."""
+        domain, worth, pairs = task.submitted.domain.label, 100.0 * self.outlook.slider_of(task), self.pairs(task)
         for model, workers in pairs:
             if counts.full(f"model:{model}") is not None:
                 continue
             others_s = behind * self._taken_s(model, domain, workers) if behind and len(pairs) > 1 else 0.0
-            for machine, speed, priority in self._rows_of(model, domain, workers):
-                if machine.worker not in without:
-                    parts = parts_of(speed, machine, model, prompt, most)
-                    cost_s = sum(parts) + (others_s - worth * speed.quality)  # as in _choose, to the last bit
-                    found.append(_offer(model, machine, speed, priority, parts, others_s, cost_s))
-        return found
+            for row in self._rows_of(model, domain, workers):
+                if row.machine.worker not in without:
+                    yield model, others_s, others_s - worth * row.speed.quality, row
 
     def full(self, task: Task, counts: Counts) -> str | None:
         """Why no model that somebody there may serve it with has a permit left; None where one has, or nobody is there."""

@@ -1,6 +1,6 @@
 """Which model and worker should answer: filters with reasons, one scorer, one picker. Pure; README.md has a line for each."""
 
-from services.router.policy.decide import Decision, decide, rank_workers
+from services.router.policy.decide import Decision, decide
 from services.router.policy.request import RouteRequest, request_of
 
-__all__ = ["Decision", "RouteRequest", "decide", "rank_workers", "request_of"]
+__all__ = ["Decision", "RouteRequest", "decide", "request_of"]

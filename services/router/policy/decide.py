@@ -101,15 +101,6 @@ def _service_s(candidate: Candidate) -> float:
     return (candidate.predicted.prefill_s or 0.0) + (candidate.predicted.decode_s or 0.0)
 
 
-def rank_workers(
-    model: str, request: RouteRequest, fleet: Fleet, stats: Statistics, *, seed: int, now_us: int, slider: float
-) -> tuple[Candidate, ...]:
-    """The holders of one model that may serve the task, best first, by the same rules; empty where there is none."""
-    slider = slider_of(request, None, slider)
-    kept, _ = keep(pairs_of(model, fleet.holders(model)), request)
-    return tuple(order((score(pair, request, stats, slider=slider, now_us=now_us) for pair in kept), seed))
-
-
 def _pairs(request: RouteRequest, fleet: Fleet) -> list[Pair]:
     asked = request.wants.model
     if asked is None:

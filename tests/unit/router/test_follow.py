@@ -157,8 +157,8 @@ def test_an_ended_channel_that_is_still_read_is_kept_until_its_reader_has_left()
 async def test_reading_ends_with_the_end() -> None:
     channels = opened(chunk(0, "a"))
     channels.ended(status(), answer("a"), now=1.0)
-    channel, queue = channels.join("t")
-    assert [type(u).__name__ async for u in channels.read(channel, queue)] == ["TokenUpdate", "EndUpdate"]
+    _, queue = channels.join("t")
+    assert [type(u).__name__ async for u in channels.read(queue)] == ["TokenUpdate", "EndUpdate"]
 
 
 def test_tool_calls_come_once() -> None:

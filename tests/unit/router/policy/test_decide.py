@@ -9,8 +9,8 @@ from schemas import codec
 from schemas.errors import UnknownModel
 from schemas.events import TaskRouted, Wants
 from schemas.statistics import Statistics
-from services.router.fleet import Fleet, WorkerView
-from services.router.policy.decide import RECORDED_CANDIDATES, RECORDED_REMOVALS, Decision, decide, rank_workers
+from services.router.fleet import WorkerView
+from services.router.policy.decide import RECORDED_CANDIDATES, RECORDED_REMOVALS, Decision, decide
 from services.router.policy.request import RouteRequest
 from support.fleets import NOW_US, cell, fleet, measured, model, worker
 
@@ -133,13 +133,3 @@ def test_the_best_32_are_recorded_the_others_counted_and_the_event_stays_small()
     assert decision.removed[-1].reason == "and 37 more pairs"
     routed = decision.routed("t", id="e", at=0.0, by="r", epoch=1)
     assert len(msgspec.json.encode(routed)) < 64 * 1024
-
-
-def test_the_planner_ranks_the_holders_of_one_model_by_the_same_rules() -> None:
-    everyone = fleet(DESK, LAPTOP, worker("off", "qwen3", alive=False), worker("other", "llama3"))
-    asks = RouteRequest(domain="code", prompt_tokens=200)
-    ranked = rank_workers("qwen3", asks, everyone, STATS, seed=3, now_us=NOW_US, slider=1.0)
-    decided = decide(asks, everyone, STATS, seed=3, now_us=NOW_US, slider=1.0)
-    assert ranked == tuple(c for c in decided.candidates if c.model == "qwen3")
-    assert [c.worker for c in ranked] == ["desk", "laptop"]
-    assert rank_workers("nobody", asks, Fleet(), STATS, seed=3, now_us=NOW_US, slider=1.0) == ()
