@@ -133,7 +133,6 @@ def test_a_limit_is_its_own_number_else_the_default(tmp_path: Path) -> None:
     assert (limits.model.of("qwen3:8b"), limits.model.of("other"), limits.client.of("me")) == (2, 4, None)
 
 
-@pytest.mark.skipif(not EXAMPLE.exists(), reason="headrace.toml.example is not written yet")
 def test_the_example_file_is_accepted() -> None:
     load(EXAMPLE, {})
     assert tomllib.loads(EXAMPLE.read_text()) is not None
