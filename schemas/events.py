@@ -31,6 +31,8 @@ FailureClass = Literal[
 Phase = Literal["claiming", "queued", "loading", "prefill", "decode", "ending"]
 Level = Literal["cell", "model_domain", "model_worker", "worker", "model", "prior"]
 JudgeSource = Literal["judge", "check", "thumb", "signal"]
+Purpose = Literal["probe", "suite", "shadow", "judge"]
+Pick = Literal["own", "peer", "tie", "malformed", "missing"]
 
 
 class Part(msgspec.Struct, frozen=True, kw_only=True):
@@ -87,6 +89,16 @@ class Verdict(Part, frozen=True, kw_only=True):
     confidence: float | None = None
     took_s: float | None = None
     reason: str | None = None
+
+
+class Bench(Part, frozen=True, kw_only=True):
+    """Why a task of kind ``bench`` was asked: what it measures, the suite's prompt, the debt's reason, and what it judges."""
+
+    purpose: Purpose
+    suite: str | None = None
+    prompt: str | None = None
+    reason: str = ""
+    of: tuple[str, ...] = ()
 
 
 class PayloadRef(Part, frozen=True, kw_only=True):
@@ -288,6 +300,8 @@ class Event(msgspec.Struct, frozen=True, kw_only=True, tag_field="type"):
 
 
 class TaskSubmitted(Event, frozen=True, kw_only=True, tag="task.submitted"):
+    """``repeats`` is the client's earlier task with the same text, where it was asked again at once."""
+
     task: str
     client: str
     session: str | None = None
@@ -302,6 +316,8 @@ class TaskSubmitted(Event, frozen=True, kw_only=True, tag="task.submitted"):
     parent: str | None = None
     payload: PayloadRef
     verdict: Verdict | None = None
+    bench: Bench | None = None
+    repeats: str | None = None
 
 
 class TaskRouted(Event, frozen=True, kw_only=True, tag="task.routed"):
@@ -477,7 +493,10 @@ class TaskDead(Event, frozen=True, kw_only=True, tag="task.dead"):
 
 
 class BenchCompleted(Event, frozen=True, kw_only=True, tag="bench.completed"):
-    """A suite prompt's verdict. Its speed sample is the task's own ``task.completed``: one execution, one sample."""
+    """A suite prompt's verdict. Its speed sample is the task's own ``task.completed``: one execution, one sample.
+
+    ``check`` is the name of the grader, ``run`` the demand (``headrace bench``) that it belongs to.
+    """
 
     task: str
     suite: str
@@ -489,10 +508,17 @@ class BenchCompleted(Event, frozen=True, kw_only=True, tag="bench.completed"):
     grade: float | None = None
     detail: str = ""
     quantisation: str | None = None
+    check: str | None = None
+    run: str | None = None
 
 
 class QualityJudged(Event, frozen=True, kw_only=True, tag="quality.judged"):
-    """``value`` in [0, 1]. ``worker`` None judges the model wherever it ran."""
+    """``value`` in [0, 1]. ``worker`` None judges the model wherever it ran.
+
+    A pair is two of these with one ``pair``: each side's own, with the other model as its ``peer``. ``picks`` are what the judge
+    chose in each order that it was shown, ``chars`` the lengths of the own answer and the peer's; ``kin`` says that the judge
+    is of a candidate's family. ``signal`` names the weak evidence, ``client`` whose thumb it was.
+    """
 
     model: str
     digest: str | None = None
@@ -507,6 +533,16 @@ class QualityJudged(Event, frozen=True, kw_only=True, tag="quality.judged"):
     weight: float = 1.0
     comment: str | None = None
     quantisation: str | None = None
+    pair: str | None = None
+    peer_digest: str | None = None
+    judge_digest: str | None = None
+    picks: tuple[Pick, ...] = ()
+    chars: tuple[int, ...] = ()
+    kin: bool = False
+    signal: str | None = None
+    client: str | None = None
+    suite: str | None = None
+    prompt: str | None = None
 
 
 class WorkerLoad(Event, frozen=True, kw_only=True, tag="worker.load"):
