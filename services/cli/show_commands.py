@@ -17,8 +17,7 @@ import typer
 from rich.console import RenderableType
 
 from services.cli import decisions, doctor, findings, tables
-from services.cli.ask import Narrator, check_end, machine_names, summary
-from services.cli.ask import ask as ask_router
+from services.cli.ask import Narrator, ask as ask_router, check_end, machine_names, summary
 from services.cli.client import DEFAULT_ROUTER, RouterClient
 from services.cli.exits import CommandFailed, Exit
 from services.cli.output import emit, emit_json, err, show

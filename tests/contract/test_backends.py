@@ -19,8 +19,7 @@ from services.worker.backends.port import Backend, BackendRequest, Chunk, Finish
 from support.backends import Stub, lm_studio_stand_in, ollama_stand_in, vllm_stand_in
 from support.docker import Unavailable
 from support.llama import MODEL, llama
-from support.ollama import MODEL as OLLAMA_MODEL
-from support.ollama import ollama
+from support.ollama import MODEL as OLLAMA_MODEL, ollama
 
 REAL = ["llama.cpp", pytest.param("real ollama", marks=pytest.mark.e2e)]
 STAND_INS = ["vllm", "ollama"]

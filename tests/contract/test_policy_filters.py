@@ -7,8 +7,7 @@ import re
 
 import msgspec
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from schemas.events import Wants
 from services.router.policy.filters import HARD, SOFT, Filter, Pair, keep, pairs_of

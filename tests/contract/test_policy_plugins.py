@@ -8,8 +8,7 @@ import re
 
 import msgspec
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from services.router.policy.plugin import Case, Contender, Pairing, Vote
 from services.router.policy.plugins import PLUGINS

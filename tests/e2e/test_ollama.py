@@ -16,8 +16,7 @@ from services.cli.stack import Stack
 from support.backends import vllm_stand_in
 from support.docker import Unavailable
 from support.eventually import eventually
-from support.llama import MODEL as LLAMA_MODEL
-from support.llama import llama
+from support.llama import MODEL as LLAMA_MODEL, llama
 from support.ollama import MODEL, OllamaServer, ollama
 
 pytestmark = pytest.mark.e2e

@@ -8,8 +8,7 @@ from itertools import pairwise
 
 import duckdb
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from schemas.statistics import Cell, CellKey, Sample, fold, key_of
 from schemas.weights import WEIGHT_ONE, weight

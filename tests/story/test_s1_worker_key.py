@@ -16,8 +16,7 @@ from support.choosing import candidate, route, winner
 from support.fleets import NOW_US, cell, worker
 from support.proving import MODEL
 from support.stub_server import Pace, StubServer
-from support.told_fleets import Machine, chats, preview, told_fleet, warmed
-from support.told_fleets import candidate as row
+from support.told_fleets import Machine, candidate as row, chats, preview, told_fleet, warmed
 
 FLEET = [worker("desk", "qwen3", "gemma"), worker("laptop", "qwen3", "gemma")]
 DESK = cell("qwen3", "code", "desk", n=30, decode=66, prefill=1800)

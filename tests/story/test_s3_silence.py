@@ -14,8 +14,7 @@ from support.choosing import candidate, route, winner
 from support.fleets import cell, worker
 from support.proving import MODEL
 from support.stub_server import Pace, StubServer
-from support.told_fleets import Machine, chats, ids, preview, ran, tell, told_fleet
-from support.told_fleets import candidate as row
+from support.told_fleets import Machine, candidate as row, chats, ids, preview, ran, tell, told_fleet
 
 SPEEDS = [cell("qwen3", "code", name, decode=40, prefill=1000) for name in ("honest", "silent")]
 SILENT = worker("silent", "qwen3", others_use=None, others_reason="no_agent", resident=None)

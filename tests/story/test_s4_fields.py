@@ -11,8 +11,7 @@ from support.choosing import candidate, route, winner
 from support.fleets import cell, worker
 from support.proving import MODEL
 from support.stub_server import Pace, StubServer
-from support.told_fleets import Machine, chats, ids, judged, preview, ran, tell, told_fleet
-from support.told_fleets import candidate as row
+from support.told_fleets import Machine, candidate as row, chats, ids, judged, preview, ran, tell, told_fleet
 
 FLEET = [worker("desk", "qwen3"), worker("laptop", "qwen3")]
 JUDGED = cell("qwen3", "code", "laptop", decode=10, prefill=300, quality=0.8)

@@ -13,8 +13,7 @@ from support.choosing import candidate, route, winner
 from support.fleets import cell, worker
 from support.proving import MODEL
 from support.stub_server import Pace, StubServer
-from support.told_fleets import Machine, chats, ids, preview, ran, tell, told_fleet
-from support.told_fleets import candidate as row
+from support.told_fleets import Machine, candidate as row, chats, ids, preview, ran, tell, told_fleet
 
 FLEET = [worker("desk", "qwen3"), worker("laptop", "qwen3")]
 

@@ -7,8 +7,7 @@ from typing import Any
 
 import httpx
 import msgspec
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, given, settings, strategies as st
 
 from services.router import intake
 from services.router.domains import compile_rules

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import time
 
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from schemas.tokens import encode_token
 from services.runtime.ids import ID_CHARS, ID_LENGTH, encode_id, new_id

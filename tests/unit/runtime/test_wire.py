@@ -6,8 +6,7 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from nats.errors import ProtocolError
 
 from services.runtime.wire import MAX_LINE_BYTES, Arrived, BatchParser, RawHeaders

@@ -6,8 +6,7 @@ import asyncio
 from itertools import pairwise
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from services.worker.backends.http_stream import Body, BrokenReply, post
 

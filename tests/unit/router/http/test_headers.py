@@ -2,8 +2,7 @@ from __future__ import annotations
 
 from urllib.parse import unquote
 
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from schemas.events import Choice, Domain
 from services.router.http.headers import VALUE_CHARS_MAX, header_value, task_headers
