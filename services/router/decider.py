@@ -16,9 +16,10 @@ import msgspec
 
 from schemas.errors import HeadraceError
 from schemas.events import Options, Verdict, Wants
+from schemas.sizes import content_text, text_of
 from schemas.statistics import Statistics, effective
 from services.router.desk import Desk
-from services.router.domains import Rule, content_text, text_of
+from services.router.domains import Rule
 from services.router.fleet import Fleet
 from services.router.intake import route_of
 from services.router.nearest import resolve_model

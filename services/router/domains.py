@@ -11,13 +11,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from schemas.errors import SettingsError
 from schemas.events import Domain
-from schemas.work import Body
+from schemas.language import language_of
 from services.router.domain_words import BUILT_IN
-from services.router.language import language_of
 
 METHOD = "rules"
 # The label of questions about nothing in particular: taken only where no other label has any evidence.
@@ -121,23 +120,3 @@ def _hits(needles: Iterable[str], sample: str) -> float:
         if at >= 0:
             found += 2.0 if at < _EDGE_CHARS or sample.rfind(needle) >= last else 1.0
     return found
-
-
-def text_of(body: Body) -> str:
-    """What the user last said: the last user message's text parts, else the prompt, else an embedding's first text."""
-    for message in reversed(body.messages):
-        if message.get("role") == "user":
-            return content_text(message.get("content"))
-    if body.prompt is not None:
-        return body.prompt
-    return body.inputs[0] if body.inputs else ""
-
-
-def content_text(content: Any) -> str:
-    """The text of a message's content; images and other parts have none."""
-    if isinstance(content, str):
-        return content
-    if not isinstance(content, list | tuple):
-        return ""
-    texts = (part.get("text") for part in content if isinstance(part, Mapping))
-    return "\n".join(text for text in texts if isinstance(text, str))

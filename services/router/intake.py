@@ -11,10 +11,11 @@ import msgspec
 
 from schemas.errors import UnknownModel, UnknownRoute
 from schemas.events import Domain, Options, PayloadRef, Sizes, TaskSubmitted, Wants
+from schemas.language import language_of
+from schemas.sizes import sizes_of, text_of
 from schemas.subjects import body_subject
-from services.router.domains import Rule, classify, content_text, text_of
+from services.router.domains import Rule, classify
 from services.router.fleet import Fleet
-from services.router.language import estimate_tokens, language_of
 from services.router.nearest import known_models, nearest, resolve_model, resolve_worker
 from services.router.policy.nobody import refuse_nowhere
 from services.router.policy.request import RouteRequest
@@ -62,15 +63,7 @@ def read(
     """
     text = text_of(new.body)
     domain = classify(text, rules) if new.domain is None else Domain(label=new.domain, method="client")
-    whole = [content_text(message.get("content")) for message in new.body.messages] or [new.body.prompt or ""]
-    sizes = Sizes(
-        messages=len(new.body.messages),
-        chars=sum(len(part) for part in whole) + sum(len(part) for part in new.body.inputs),
-        prompt_tokens=sum(estimate_tokens(part) for part in (*whole, *new.body.inputs)),
-        body_bytes=body_bytes,
-        images=_images(new),
-        tools=len(new.body.extra.get("tools") or ()),
-    )
+    sizes = sizes_of(new.body, body_bytes)
     wants = _wants(new.wants, fleet, routes)
     route = routes.get(wants.route)
     if route is not None:
@@ -139,13 +132,3 @@ def _wants(wants: Wants, fleet: Fleet, routes: Routes) -> Wants:
     if worker is not None:
         worker = resolve_worker(fleet, worker) or worker
     return msgspec.structs.replace(wants, model=model, worker=worker, route=route)
-
-
-def _images(new: NewTask) -> int:
-    return sum(
-        1
-        for message in new.body.messages
-        if isinstance(content := message.get("content"), list)
-        for part in content
-        if isinstance(part, dict) and part.get("type") in ("image_url", "image")
-    )

@@ -8,9 +8,8 @@ import pytest
 from hypothesis import given, strategies as st
 
 from schemas.errors import SettingsError
-from schemas.work import Body
 from services.router.domain_words import BUILT_IN
-from services.router.domains import classify, compile_rules, text_of
+from services.router.domains import classify, compile_rules
 from support.domain_prompts import HELD_OUT, LABELLED
 
 RULES = compile_rules()
@@ -91,26 +90,6 @@ def test_a_wrong_setting_is_named(configured: dict[str, dict[str, list[str]]], n
 def test_words_match_whole_words_only() -> None:
     assert classify("the digital capitalist", RULES).label == "unknown"  # neither git nor api
     assert classify("Pythonで書く", RULES).label == "code"  # but a Japanese particle ends an English word
-
-
-def test_the_last_user_message_is_what_counts() -> None:
-    body = Body(
-        messages=(
-            {"role": "system", "content": "You write Python code."},
-            {"role": "user", "content": "Translate this."},
-            {"role": "assistant", "content": "Done."},
-            {
-                "role": "user",
-                "content": [{"type": "text", "text": "Write a haiku"}, {"type": "image_url", "image_url": {}}],
-            },
-            {"role": "tool", "content": "SELECT 1"},
-        )
-    )
-    assert text_of(body) == "Write a haiku"
-    assert text_of(Body(prompt="hello")) == "hello"
-    assert text_of(Body(inputs=("a", "b"))) == "a"
-    assert text_of(Body(messages=({"role": "user", "content": None},))) == ""
-    assert text_of(Body()) == ""
 
 
 @given(st.text(max_size=3000))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from services.router.language import estimate_tokens, language_of
+from schemas.language import estimate_tokens, language_of
 
 
 @pytest.mark.parametrize(
