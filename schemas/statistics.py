@@ -13,7 +13,8 @@ Sample counts decide how much a level leans on its parent and how uncertain it i
 from __future__ import annotations
 
 import math
-from typing import Literal
+from collections.abc import Callable
+from typing import Literal, NamedTuple, cast
 
 from schemas.cells import Cell, CellKey, Rates, Sums, fold, key_of
 from schemas.events import Level, Measure
@@ -64,7 +65,24 @@ LEAN_QUALITY = 6.0
 LEAN_QUALITY_MODEL = 4.0
 """How many samples a parent is worth (ROUTING.md, B3.2, B3.3, B3.6)."""
 
+WHOLE = WEIGHT_ONE * UNIT
+"""One, in weighted millionths."""
+
 CONFIDENCE_HALF_LIFE_S = 14 * 86_400.0
+
+Step = tuple[str, Pool, float, int, float]
+"""One level of a lookup: its name, its samples, their weight, Σ weight · value in weighted millionths, and how many samples its
+parent is worth. A plain tuple: some twenty of them are made for each of the planner's lookups."""
+
+COARSEST = ("fleet", "domain")
+"""Levels that are too far from a pair for its number to be called after them."""
+
+
+class Walk(NamedTuple):
+    """From a guess to the finest level; each step leans on the one before (``lean``). ``schemas.explanation`` shows the same."""
+
+    prior: float
+    steps: tuple[Step, ...]
 
 
 def effective(
@@ -75,56 +93,59 @@ def effective(
     Where the model's size is unknown, its typical size elsewhere stands in; without one nothing is scaled.
     """
     stats.settle()
-    size = model_bytes or stats.typical_bytes(model)
-    log_size = math.log(size / GB) if size else None
-    loads = _speed(stats, "load", model, domain, worker, log_size, now_us)
+    log_size = log_size_of(stats, model, model_bytes)
     return Effective(
-        decode=_speed(stats, "decode", model, domain, worker, log_size, now_us),
-        prefill=_speed(stats, "prefill", model, domain, worker, log_size, now_us),
-        load=Measure(value=1.0 / (loads.value or 1.0), level=loads.level, n=loads.n, age_s=loads.age_s),
-        output_tokens=_output(stats, model, domain, now_us),
-        quality=_quality(stats, model, domain, worker, now_us),
+        decode=_walked(speed_walk(stats, "decode", model, domain, worker, log_size), now_us, math.exp),
+        prefill=_walked(speed_walk(stats, "prefill", model, domain, worker, log_size), now_us, math.exp),
+        load=_walked(speed_walk(stats, "load", model, domain, worker, log_size), now_us, seconds_of),
+        output_tokens=_walked(output_walk(stats, model, domain), now_us),
+        quality=_walked(quality_walk(stats, model, domain, worker), now_us),
         slowdown=_learned(stats, "slowdown", worker, now_us),
         others_weight=_learned(stats, "others_weight", worker, now_us),
-        use_known=_use_known(stats, worker, now_us),
+        use_known=_walked(use_known_walk(stats, worker), now_us),
         uncertainty=_uncertainty(stats, model, worker, now_us),
     )
 
 
-def _speed(
-    stats: Statistics, field: Field, model: str, domain: str, worker: str, log_size: float | None, now_us: int
-) -> Measure:
-    """A rate per second. Every level is a logarithm for *this* model's size."""
+def log_size_of(stats: Statistics, model: str, model_bytes: int | None) -> float | None:
+    """ln of the model's size in GB: the size known there, else its typical one elsewhere, else None."""
+    size = model_bytes or stats.typical_bytes(model)
+    return math.log(size / GB) if size else None
+
+
+def seconds_of(log_rate: float) -> float:
+    """Of a load, whose rate is loads a second."""
+    return 1.0 / (math.exp(log_rate) or 1.0)
+
+
+def speed_walk(stats: Statistics, field: Field, model: str, domain: str, worker: str, log_size: float | None) -> Walk:
+    """Logarithms of a rate per second, each for *this* model's size."""
     fleet, by_model = stats.pool(field), stats.pool(field, "m", model)
     by_worker = stats.pool(field, "w", worker)
     pair, cell = stats.pool(field, "mw", model, worker), stats.pool(field, "c", model, domain, worker)
-    y = math.log(PRIOR_AT_1GB[field]) - (log_size or 0.0)
-    y = _lean(*_scaled(fleet, log_size), y, LEAN_FLEET)
-    y = _lean(by_model.weight(), by_model.y, y, LEAN_SPEED)
-    y = _lean(*_scaled(by_worker, log_size), y, LEAN_WORKER)
-    y = _lean(pair.weight(), pair.y, y, LEAN_SPEED)
-    y = _lean(cell.weight(), cell.y, y, LEAN_SPEED)
-    levels: tuple[tuple[Level, Pool], ...] = (
-        ("cell", cell),
-        ("model_worker", pair),
-        ("worker", by_worker),
-        ("model", by_model),
+    return Walk(
+        math.log(PRIOR_AT_1GB[field]) - (log_size or 0.0),
+        (
+            ("fleet", fleet, *_scaled(fleet, log_size), LEAN_FLEET),
+            ("model", by_model, by_model.weight(), by_model.y, LEAN_SPEED),
+            ("worker", by_worker, *_scaled(by_worker, log_size), LEAN_WORKER),
+            ("model_worker", pair, pair.weight(), pair.y, LEAN_SPEED),
+            ("cell", cell, cell.weight(), cell.y, LEAN_SPEED),
+        ),
     )
-    return _measure(math.exp(y), levels, now_us)
 
 
 def _learned(stats: Statistics, field: Literal["slowdown", "others_weight"], worker: str, now_us: int) -> Measure:
     """As it was applied to the worker's rates."""
     slowdown, others_weight = stats.learned(worker)
     value = (slowdown if field == "slowdown" else others_weight) / 100
-    return _measure(value, (("worker", stats.pool(field, worker)),), now_us)
+    return _measure(value, "worker", stats.pool(field, worker), now_us)
 
 
-def _use_known(stats: Statistics, worker: str, now_us: int) -> Measure:
+def use_known_walk(stats: Statistics, worker: str) -> Walk:
     """The share of the worker's speed samples whose machine said how much others used it; one such sample is presumed."""
     pool = stats.pool("use_known", worker)
-    value = _lean(pool.weight(), pool.y, 1.0, 1.0)
-    return _measure(value, (("worker", pool),), now_us)
+    return Walk(1.0, (("worker", pool, pool.weight(), pool.y, 1.0),))
 
 
 def _uncertainty(stats: Statistics, model: str, worker: str, now_us: int) -> float:
@@ -143,21 +164,29 @@ def _scaled(pool: Pool, log_size: float | None) -> tuple[float, int]:
     return pool.zw / WEIGHT_ONE, pool.z - pool.zw * round(log_size * UNIT)
 
 
-def _output(stats: Statistics, model: str, domain: str, now_us: int) -> Measure:
+def output_walk(stats: Statistics, model: str, domain: str) -> Walk:
     pair, by_domain = stats.pool("output", "md", model, domain), stats.pool("output", "d", domain)
-    value = _lean(*_others(by_domain, pair, UNIT), PRIOR_OUTPUT_TOKENS, LEAN_OUTPUT)
-    value = _lean(*_others(pair, EMPTY, UNIT), value, LEAN_OUTPUT)
-    return _measure(value, (("model_domain", pair),), now_us)
+    return Walk(
+        PRIOR_OUTPUT_TOKENS,
+        (
+            ("domain", by_domain, *_others(by_domain, pair, UNIT), LEAN_OUTPUT),
+            ("model_domain", pair, *_others(pair, EMPTY, UNIT), LEAN_OUTPUT),
+        ),
+    )
 
 
-def _quality(stats: Statistics, model: str, domain: str, worker: str, now_us: int) -> Measure:
+def quality_walk(stats: Statistics, model: str, domain: str, worker: str) -> Walk:
     everything, by_model = stats.pool("quality"), stats.pool("quality", "m", model)
     pair, cell = stats.pool("quality", "md", model, domain), stats.pool("quality", "c", model, domain, worker)
-    value = _lean(*_others(everything, by_model), PRIOR_QUALITY, LEAN_QUALITY_MODEL)
-    value = _lean(*_others(by_model, pair), value, LEAN_QUALITY_MODEL)
-    value = _lean(*_others(pair, cell), value, LEAN_QUALITY)
-    value = _lean(*_others(cell, EMPTY), value, LEAN_QUALITY)
-    return _measure(value, (("cell", cell), ("model_domain", pair), ("model", by_model)), now_us)
+    return Walk(
+        PRIOR_QUALITY,
+        (
+            ("fleet", everything, *_others(everything, by_model), LEAN_QUALITY_MODEL),
+            ("model", by_model, *_others(by_model, pair), LEAN_QUALITY_MODEL),
+            ("model_domain", pair, *_others(pair, cell), LEAN_QUALITY),
+            ("cell", cell, *_others(cell, EMPTY), LEAN_QUALITY),
+        ),
+    )
 
 
 def _others(pool: Pool, child: Pool, scale: int = 1) -> tuple[float, int]:
@@ -165,13 +194,23 @@ def _others(pool: Pool, child: Pool, scale: int = 1) -> tuple[float, int]:
     return (pool.w - child.w) / WEIGHT_ONE, (pool.y - child.y) * scale
 
 
-def _lean(n: float, total: int, parent: float, lean: float) -> float:
-    """(Σ + lean · parent) / (n + lean), with Σ in weighted millionths."""
-    return (total / (WEIGHT_ONE * UNIT) + lean * parent) / (n + lean)
+def lean(weight: float, total: int, parent: float, worth: float) -> float:
+    """(Σ + worth · parent) / (weight + worth), with Σ in weighted millionths."""
+    return (total / WHOLE + worth * parent) / (weight + worth)
 
 
-def _measure(value: float, levels: tuple[tuple[Level, Pool], ...], now_us: int) -> Measure:
-    for level, pool in levels:
-        if pool.n:
-            return Measure(value=value, level=level, n=pool.n, age_s=pool.age_s(now_us))
-    return Measure(value=value, level="prior", n=0, age_s=None)
+def _walked(walk: Walk, now_us: int, unit: Callable[[float], float] | None = None) -> Measure:
+    """Where a walk ends, and the finest level on it that has data."""
+    value = walk.prior
+    level, finest = "prior", EMPTY
+    for name, pool, weight_, total, worth in walk.steps:
+        value = lean(weight_, total, value, worth)
+        if pool.n and name not in COARSEST:
+            level, finest = name, pool
+    return _measure(value if unit is None else unit(value), level, finest, now_us)
+
+
+def _measure(value: float, level: str, pool: Pool, now_us: int) -> Measure:
+    if not pool.n:
+        return Measure(value=value, level="prior", n=0, age_s=None)
+    return Measure(value=value, level=cast(Level, level), n=pool.n, age_s=pool.age_s(now_us))
