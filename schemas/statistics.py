@@ -69,6 +69,8 @@ WHOLE = WEIGHT_ONE * UNIT
 """One, in weighted millionths."""
 
 CONFIDENCE_HALF_LIFE_S = 14 * 86_400.0
+UNCERTAIN, UNCERTAIN_WORKER, UNCERTAIN_PAIR = 1.0, 0.25, 0.04
+"""The standard deviation where nothing is known, and the variances of one worker and of one pair (ROUTING.md, B3.2)."""
 
 Step = tuple[str, Pool, float, int, float]
 """One level of a lookup: its name, its samples, their weight, Σ weight · value in weighted millionths, and how many samples its
@@ -148,13 +150,22 @@ def use_known_walk(stats: Statistics, worker: str) -> Walk:
     return Walk(1.0, (("worker", pool, pool.weight(), pool.y, 1.0),))
 
 
-def _uncertainty(stats: Statistics, model: str, worker: str, now_us: int) -> float:
-    """The standard deviation of ln(decode rate) (ROUTING.md, B3.2); evidence fades with its age, the rate does not."""
+def evidence_of_rate(stats: Statistics, model: str, worker: str, now_us: int) -> tuple[float, float] | None:
+    """The weights of the worker's and of the pair's decode samples, faded by their age; None where the worker has none."""
     by_worker, pair = stats.pool("decode", "w", worker), stats.pool("decode", "mw", model, worker)
     if not by_worker.n:
-        return 1.0
+        return None
     fresh = 0.5 ** ((by_worker.age_s(now_us) or 0.0) / CONFIDENCE_HALF_LIFE_S)
-    return math.sqrt(0.25 / (by_worker.weight() * fresh + 1.0) + 0.04 / (pair.weight() * fresh + 1.0))
+    return by_worker.weight() * fresh, pair.weight() * fresh
+
+
+def _uncertainty(stats: Statistics, model: str, worker: str, now_us: int) -> float:
+    """The standard deviation of ln(decode rate) (ROUTING.md, B3.2); evidence fades with its age, the rate does not."""
+    evidence = evidence_of_rate(stats, model, worker, now_us)
+    if evidence is None:
+        return UNCERTAIN
+    by_worker, pair = evidence
+    return math.sqrt(UNCERTAIN_WORKER / (by_worker + 1.0) + UNCERTAIN_PAIR / (pair + 1.0))
 
 
 def _scaled(pool: Pool, log_size: float | None) -> tuple[float, int]:
