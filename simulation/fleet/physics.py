@@ -14,6 +14,9 @@ SPREAD = 0.12
 REFERENCE_GB = 4.7
 """The 8B model that the machines' rates are given for."""
 LOAD_FLOOR_S = 1.0
+OTHERS_LEAVE = 0.25
+"""Whatever others do, so much of a machine is left."""
+Span = tuple[float, float]
 
 
 @dataclass(frozen=True)
@@ -97,7 +100,10 @@ class Instance:
     """A fleet and its work. ``rates``: (model, machine) -> its factor on the size law. ``away``: machine -> when it vanishes
     and when it comes back. ``throttled``: machine -> (from when, its rates are divided by). ``concurrency``: so many tasks are
     under way at any time, and ``at`` means nothing. ``warm``: models are where they are asked for; nothing is ever loaded.
-    ``judged``: answers judged before for each model and domain; ``known``: runs measured before for each, on ``known_on``."""
+    ``judged``: answers judged before for each model and domain; ``known``: runs measured before for each, on ``known_on``.
+
+    A day has more: ``naps`` are the spans in which a machine is asleep, ``used`` those in which somebody else uses a share of
+    it, ``unplugged`` those on battery."""
 
     seed: int
     machines: tuple[Machine, ...]
@@ -111,6 +117,9 @@ class Instance:
     judged: int = 0
     known: int = 0
     known_on: tuple[str, ...] | None = None
+    naps: dict[str, tuple[Span, ...]] = field(default_factory=dict)
+    used: dict[str, tuple[tuple[float, float, float], ...]] = field(default_factory=dict)
+    unplugged: dict[str, tuple[Span, ...]] = field(default_factory=dict)
 
     def models_of(self, machine: Machine) -> tuple[str, ...]:
         """What is installed there: whatever fits its memory."""
@@ -123,10 +132,17 @@ class Instance:
         slower = MODELS[model] / REFERENCE_GB * self.rates.get((model, machine.name), 1.0) * job.noise[machine.name]
         if machine.name in self.throttled and at >= self.throttled[machine.name][0]:
             slower *= self.throttled[machine.name][1]
+        slower /= max(1.0 - self.others_use(machine.name, at), OTHERS_LEAVE)
         return job.prompt / machine.prefill * slower, job.output / machine.decode * slower
 
     def load_s(self, model: str, machine: Machine) -> float:
         return 0.0 if self.warm else MODELS[model] / machine.disk + LOAD_FLOOR_S
+
+    def others_use(self, machine: str, at: float) -> float:
+        return max((use for since, until, use in self.used.get(machine, ()) if since <= at < until), default=0.0)
+
+    def on_battery(self, machine: str, at: float) -> bool:
+        return any(since <= at < until for since, until in self.unplugged.get(machine, ()))
 
     def is_away(self, machine: str, at: float) -> bool:
         gone, back = self.away.get(machine, (0.0, 0.0))

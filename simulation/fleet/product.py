@@ -56,11 +56,14 @@ IDLE_PULSE_S = 5.0
 INTRODUCED_S = 1.0
 """The fleet has a second to report, before the first task comes; no policy is measured by that."""
 ROUTER = "router"
+HEARTBEAT_S = 5.0
 
 
 class Product:
     """``on_arrival`` fixes an open task's model when it comes, by the product's own decision then: what late choice is
     compared with. ``pulse_s`` is how often heard time moves."""
+
+    heartbeat_s = HEARTBEAT_S
 
     def __init__(
         self,

@@ -28,7 +28,6 @@ from simulation.fleet.physics import MODELS, Machine, Memory
 if TYPE_CHECKING:
     from simulation.fleet.product import Product
 
-HEARTBEAT_S = 5.0
 SILENT = "this machine cannot tell"
 CHARS_PER_TOKEN = 4
 SUPPORTS = ("gpu_inference",)
@@ -73,9 +72,28 @@ class Station:
     def resident(self) -> tuple[str, ...] | None:
         return tuple(self.memory.resident) if self.machine.reports else None
 
+    @property
+    def others_use(self) -> float | None:
+        return self.product.instance.others_use(self.name, self.kernel.now) if self.machine.reports else None
+
+    @property
+    def on_battery(self) -> bool | None:
+        return self.product.instance.on_battery(self.name, self.kernel.now) if self.machine.reports else None
+
     def control(self, control: Control) -> None:
-        if not self.asleep and control.command == "hello" and set(control.armable) != set(self.armed):
+        if self.asleep:
+            return
+        if control.command == "hello" and set(control.armable) != set(self.armed):
             self.armable = control.armable
+            self._credit()
+        elif control.command == "cancel" and control.task is not None and control.attempt is not None:
+            self._give_up((control.task, control.attempt))
+
+    def _give_up(self, attempt: tuple[str, int]) -> None:
+        """What still runs; where the end is on its way already, the word comes too late."""
+        if attempt in self.hands and self.product.running.pop(attempt[0], None) is not None:
+            del self.hands[attempt]
+            self._arm()
             self._credit()
 
     def pull_priority(self, durable: str) -> int | None:
@@ -98,7 +116,7 @@ class Station:
         self.product.publish(started, start_id(item.task, item.attempt), lambda own: self._run(item, boot, own))
 
     def _run(self, item: WorkItem, boot: str, own: bool) -> None:
-        if self.asleep or boot != self.boot_id:
+        if self.asleep or boot != self.boot_id or (item.task, item.attempt) not in self.hands:
             return
         if not own:
             self._end(item, boot)
@@ -116,13 +134,13 @@ class Station:
             tokens=Tokens(prompt=job.prompt, cached=0, output=job.output), prompt_chars=CHARS_PER_TOKEN * job.prompt,
             times=Times(load_s=load_s, prefill_s=prefill_s or None, decode_s=decode_s,
                         total_s=load_s + prefill_s + decode_s, source="backend"),
-            others_use=0.0 if self.machine.reports else None,
+            others_use=self.others_use,
         )  # fmt: skip
         self._credit()
         self.kernel.after(load_s + prefill_s + decode_s, None, self._finish, item, boot, end)
 
     def _finish(self, item: WorkItem, boot: str, end: TaskCompleted) -> None:
-        if self.asleep or boot != self.boot_id:
+        if self.asleep or boot != self.boot_id or (item.task, item.attempt) not in self.hands:
             return
         job = self.product.jobs[item.task]
         begun = self.product.running.pop(item.task)
@@ -187,8 +205,8 @@ class Station:
         self.product.tell_load(
             WorkerLoad(
                 **self.product.envelope(self.name), worker=self.name, boot=boot, seq=self.beats,
-                uptime_s=self.kernel.now, interval_s=HEARTBEAT_S, backend_up=True, resident=self.resident,
-                others_use=0.0 if self.machine.reports else None, credit=self.credit(), unreadable=silent,
+                uptime_s=self.kernel.now, interval_s=self.product.heartbeat_s, backend_up=True, resident=self.resident,
+                others_use=self.others_use, on_battery=self.on_battery, credit=self.credit(), unreadable=silent,
             )
         )  # fmt: skip
-        self.kernel.after(HEARTBEAT_S, None, self._beat, boot)
+        self.kernel.after(self.product.heartbeat_s, None, self._beat, boot)
