@@ -87,28 +87,31 @@ class Product:
         self.jobs = {job.id: job for job in instance.jobs}
         self.running: dict[str, float] = {}
         self.done: list[Done] = []
+        self.evicted: list[tuple[str, str]] = []  # (by whose load, which model)
         self.stations = {m.name: Station(self, m) for m in instance.machines}
         self._arrivals = Arrivals(instance)
         self._following = False
 
     def run(self) -> Outcome:
+        self._begin()
+        self.kernel.run(HORIZON_S, lambda: len(self.done) >= len(self.instance.jobs))
+        self._settle()
+        events = tuple(event for event, _ in self.log)
+        return Outcome("ours", self.instance, tuple(self.done), events)
+
+    def _begin(self) -> None:
         self.desk.elected(1)
         self.desk.beat(0.0, 0.0)
         self.publish(DispatcherElected(**self.envelope(ROUTER), epoch=1, router=ROUTER), "elected.1")
         self._remember()
         for station in self.stations.values():
             station.boot()
-            if station.name in self.instance.away:
-                gone, back = self.instance.away[station.name]
+            for gone, back in self.instance.absences(station.name):
                 self.kernel.after(INTRODUCED_S + gone, None, station.vanish)
                 self.kernel.after(INTRODUCED_S + back, None, station.boot)
         self._pulse()
         for job in self._arrivals.first():
             self.kernel.after(INTRODUCED_S + job.at, None, self._submit, job)
-        self.kernel.run(HORIZON_S, lambda: len(self.done) >= len(self.instance.jobs))
-        self._settle()
-        events = tuple(event for event, _ in self.log)
-        return Outcome("ours", self.instance, tuple(self.done), events)
 
     def _remember(self) -> None:
         """What was measured and judged before the log begins."""

@@ -122,7 +122,9 @@ class Station:
             self._end(item, boot)
             return
         instance, job = self.product.instance, self.product.jobs[item.task]
+        before = list(self.memory.resident)
         was_resident = self.memory.touch(item.model)
+        self.product.evicted += [(item.task, model) for model in before if model not in self.memory.resident]
         load_s = 0.0 if was_resident else instance.load_s(item.model, self.machine)
         prefill_s, decode_s = instance.run_s(job, item.model, self.machine, self.kernel.now + load_s)
         self.product.running[item.task] = self.kernel.now
