@@ -56,7 +56,8 @@ class Event(msgspec.Struct, frozen=True, kw_only=True, tag_field="type"):
 
 
 class TaskSubmitted(Event, frozen=True, kw_only=True, tag="task.submitted"):
-    """``repeats`` is the client's earlier task with the same text, where it was asked again at once."""
+    """``repeats`` is the client's earlier task with the same text, where it was asked again at once. ``message`` is the client's
+    own name for the answer, by which it may be rated."""
 
     task: str
     client: str
@@ -74,6 +75,7 @@ class TaskSubmitted(Event, frozen=True, kw_only=True, tag="task.submitted"):
     verdict: Verdict | None = None
     bench: Bench | None = None
     repeats: str | None = None
+    message: str | None = None
 
 
 class TaskRouted(Event, frozen=True, kw_only=True, tag="task.routed"):
@@ -251,7 +253,9 @@ class TaskDead(Event, frozen=True, kw_only=True, tag="task.dead"):
 class BenchCompleted(Event, frozen=True, kw_only=True, tag="bench.completed"):
     """A suite prompt's verdict. Its speed sample is the task's own ``task.completed``: one execution, one sample.
 
-    ``check`` is the name of the grader, ``run`` the demand (``headrace bench``) that it belongs to.
+    ``check`` is the name of the grader, ``run`` the demand (``headrace bench``) that it belongs to. Where the model was asked to
+    judge a pair of answers of which one is known to be right, ``picks`` are its choices in each order (``own`` is the right
+    one) and ``chars`` the lengths of the right and of the wrong answer.
     """
 
     task: str
@@ -266,6 +270,8 @@ class BenchCompleted(Event, frozen=True, kw_only=True, tag="bench.completed"):
     quantisation: str | None = None
     check: str | None = None
     run: str | None = None
+    picks: tuple[Pick, ...] = ()
+    chars: tuple[int, ...] = ()
 
 
 class QualityJudged(Event, frozen=True, kw_only=True, tag="quality.judged"):

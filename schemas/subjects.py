@@ -164,6 +164,17 @@ def resume_id(worker: str, until_us: int) -> str:
     return f"{worker}.resume.{until_us}"
 
 
+def thumb_id(task: str, client: str, said: str, other: str = "") -> str:
+    """One client's word about one answer, or about it beside ``other``: the same word, said twice, is stored once."""
+    digest = hashlib.sha256("\0".join((said, other)).encode()).hexdigest()[:16]
+    return f"{task}.thumb.{encode_token(client)}.{digest}"
+
+
+def signal_id(task: str, signal: str) -> str:
+    """Weak evidence against an answer: each kind once, whoever notices it."""
+    return f"{task}.signal.{signal}"
+
+
 def end_id(task: str) -> str:
     """The terminal fact's id: one per task."""
     return f"{task}.end"

@@ -1,9 +1,9 @@
 """Answers about tasks that a router no longer remembers, and about how things stood.
 
-Answers ``rpc.projector.task`` (``{"task": id}``), ``rpc.projector.as_of`` (``as_of``) and ``rpc.projector.status``: JSON in,
-JSON out. The projection knows which
-events name a task; they are read from EVENTS by sequence, so they are given exactly as they were stored. What they mean is the
-fold's business, not this file's.
+Answers ``rpc.projector.task`` (``{"task": id}`` with its events; ``{"message": …}`` or ``{"parent": …}`` with the tasks' ids),
+``rpc.projector.as_of`` (``as_of``) and ``rpc.projector.status``: JSON in, JSON out. The projection knows which events name a
+task; they are read from EVENTS by sequence, so they are given exactly as they were stored. What they mean is the fold's
+business, not this file's.
 """
 
 from __future__ import annotations
@@ -31,15 +31,21 @@ OnStore = Callable[[Callable[[Store], Any]], Awaitable[Any]]
 
 
 class Question(msgspec.Struct, forbid_unknown_fields=True):
-    task: str
+    """One of the three: a task, the client's name for its answer, or what it is a part of."""
+
+    task: str = ""
+    message: str | None = None
+    parent: str | None = None
 
 
 class TaskAnswer(msgspec.Struct, kw_only=True):
-    """``events`` are the stored events in order. ``found`` False: nothing is known."""
+    """``events`` are the stored events in order, ``tasks`` the ids of those asked for by message or parent. ``found`` False:
+    nothing is known."""
 
     task: str
     found: bool
     events: list[msgspec.Raw] = []
+    tasks: list[str] = []
     error: str | None = None
 
 
@@ -53,7 +59,8 @@ async def answer(bus: Bus, on_store: OnStore, message: Msg) -> None:
             asked = msgspec.json.decode(message.data, type=AsOf)
             reply = await on_store(lambda store: as_of(store, asked))
         else:
-            reply = await _task(bus, on_store, msgspec.json.decode(message.data, type=Question).task)
+            question = msgspec.json.decode(message.data, type=Question)
+            reply = await (_tasks(on_store, question) if not question.task else _task(bus, on_store, question.task))
     except (msgspec.DecodeError, HeadraceError) as error:
         log.warning("question not answered", action="rpc_failed", subject=message.subject, error=str(error))
         reply = TaskAnswer(task="", found=False, error=str(error))
@@ -73,6 +80,17 @@ async def _task(bus: Bus, on_store: OnStore, task: str) -> TaskAnswer:
     found, seqs = await on_store(lambda store: _look_up(store, task))
     stored = await asyncio.gather(*(bus.stored("EVENTS", seq) for seq in seqs))
     return TaskAnswer(task=task, found=found, events=[msgspec.Raw(event.data) for event in stored if event is not None])
+
+
+async def _tasks(on_store: OnStore, question: Question) -> TaskAnswer:
+    column, value = ("message", question.message) if question.message is not None else ("parent", question.parent)
+    sql = (
+        f"SELECT task FROM (SELECT task, seq FROM task_facts WHERE type = 'task.submitted' AND {column} = $1 "
+        "ORDER BY seq DESC LIMIT $2) ORDER BY seq"
+    )
+    rows = await on_store(lambda store: store.ask(sql, [value, EVENTS_MAX]))
+    tasks = [row["task"] for row in rows]
+    return TaskAnswer(task="", found=bool(tasks), tasks=tasks)
 
 
 def _look_up(store: Store, task: str) -> tuple[bool, list[int]]:

@@ -172,6 +172,7 @@ def _submitted(event: events.TaskSubmitted, seq: int, at_us: int) -> FactRow:
         wants.route,
         event.sizes.prompt_tokens,
         event.parent,
+        event.message,
     )
 
 

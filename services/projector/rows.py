@@ -91,6 +91,7 @@ class FactRow(msgspec.Struct, frozen=True, omit_defaults=True, rename=short(FACT
     route: str | None = None
     prompt_tokens: int | None = None
     parent: str | None = None
+    message: str | None = None
 
 
 class CandidateRow(msgspec.Struct, frozen=True, omit_defaults=True, rename=short(CANDIDATES)):

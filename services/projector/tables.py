@@ -11,7 +11,7 @@ import json
 from services.projector.cells_sql import REBUILD
 from services.projector.views import VIEWS
 
-LAYOUT = 3
+LAYOUT = 4
 """Changes with any table here and with the fold: a file of another layout is set aside and the log replayed."""
 
 MODELS = (
@@ -52,6 +52,7 @@ FACTS: Columns = {
     "failure": "VARCHAR",
     "reason": "VARCHAR",
     "parent": "VARCHAR",
+    "message": "VARCHAR",
 }
 CANDIDATES: Columns = {
     "seq": "UBIGINT",

@@ -107,6 +107,9 @@ def submitted(new: NewTask, asked: Asked, task: str, *, id: str, at: float, by: 
         deadline_s=new.deadline_s,
         parent=new.parent,
         verdict=new.verdict,
+        bench=new.bench,
+        repeats=new.repeats,
+        message=new.message,
         payload=PayloadRef(subject=body_subject(new.client, task), bytes=asked.sizes.body_bytes),
     )
 

@@ -28,26 +28,43 @@ class _Found(msgspec.Struct):
     """What the router reads of the projector's answer."""
 
     events: list[msgspec.Raw] = []
+    tasks: list[str] = []
     error: str | None = None
 
 
 async def events_of(bus: Bus, task: str) -> tuple[AnyEvent, ...]:
     """All facts that name the task, in order; empty where the projector knows none. Raises HeadraceError where it cannot be
     asked: "unknown" would be a lie about a task that was accepted."""
-    try:
-        answer = await bus.request(PROJECTOR_TASK, msgspec.json.encode({"task": task}), timeout_s=ANSWER_S)
-        found = msgspec.json.decode(answer, type=_Found)
-    except (BusError, msgspec.DecodeError) as error:
-        raise _silent(task, error) from error
-    if found.error is not None:
-        raise _silent(task, found.error)
+    found = await _asked(bus, f"task {task[:64]!r}", task=task)
     events = (decode(bytes(raw)) for raw in found.events)
     return tuple(event for event in events if not isinstance(event, UnknownEvent))
 
 
-def _silent(task: str, why: object) -> HeadraceError:
+async def task_named(bus: Bus, message: str) -> str | None:
+    """The newest task that was submitted under this name of the client's; None where there is none. Raises as ``events_of``."""
+    found = await _asked(bus, f"task of message {message[:64]!r}", message=message)
+    return found.tasks[-1] if found.tasks else None
+
+
+async def tasks_under(bus: Bus, parent: str) -> tuple[str, ...]:
+    """The tasks that were submitted as parts of ``parent``, in order. Raises as ``events_of``."""
+    return tuple((await _asked(bus, f"tasks of {parent[:64]!r}", parent=parent)).tasks)
+
+
+async def _asked(bus: Bus, about: str, **question: str) -> _Found:
+    try:
+        answer = await bus.request(PROJECTOR_TASK, msgspec.json.encode(question), timeout_s=ANSWER_S)
+        found = msgspec.json.decode(answer, type=_Found)
+    except (BusError, msgspec.DecodeError) as error:
+        raise _silent(about, error) from error
+    if found.error is not None:
+        raise _silent(about, found.error)
+    return found
+
+
+def _silent(about: str, why: object) -> HeadraceError:
     return HeadraceError(
-        f"the projector does not answer about the former task {task[:64]!r} ({why}); "
+        f"the projector does not answer about the former {about} ({why}); "
         "try again soon, and see with `headrace doctor` whether a projector runs"
     )
 

@@ -13,6 +13,7 @@ import msgspec
 
 from schemas.errors import HeadraceError
 from schemas.events import (
+    Bench,
     Choice,
     Domain,
     FailureClass,
@@ -63,8 +64,17 @@ class UnknownWorker(HeadraceError, LookupError):
         self.nearest = nearest
 
 
+class UnknownDomain(HeadraceError, LookupError):
+    """Nothing was measured of such a domain, and none is built in; ``nearest`` are the closest names there are."""
+
+    def __init__(self, domain: str, nearest: tuple[str, ...] = ()) -> None:
+        super().__init__(f"nothing was measured of a domain {domain[:64]!r}; nearest: {', '.join(nearest)}")
+        self.nearest = nearest
+
+
 class NewTask(msgspec.Struct, frozen=True, kw_only=True):
-    """A request as every surface hands it over. ``domain`` overrides the classification. ``verdict`` is the service's to add."""
+    """A request as every surface hands it over. ``domain`` overrides the classification; ``message`` is the client's name for
+    the answer. ``verdict`` and ``repeats`` are the service's to add, ``bench`` says what a judge of a comparison judges."""
 
     client: str = "local"
     session: str | None = None
@@ -77,6 +87,9 @@ class NewTask(msgspec.Struct, frozen=True, kw_only=True):
     deadline_s: float | None = None
     parent: str | None = None
     verdict: Verdict | None = None
+    message: str | None = None
+    bench: Bench | None = None
+    repeats: str | None = None
 
 
 class Submitted(msgspec.Struct, frozen=True, kw_only=True):

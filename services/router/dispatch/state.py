@@ -23,6 +23,7 @@ from schemas.events import (
     FailureClass,
     KeysAdopted,
     ModelInfo,
+    QualityJudged,
     TaskCancelled,
     TaskCompleted,
     TaskDead,
@@ -161,18 +162,17 @@ class RouterState(msgspec.Struct, kw_only=True):
             case DispatcherElected():
                 self.epoch = max(self.epoch, event.epoch)
             case WorkerReported():
-                known = self.workers.setdefault(event.worker, WorkerRecord(report=event, seq=seq))
-                known.reported(event, seq, at_us)
+                self.workers.setdefault(event.worker, WorkerRecord(report=event, seq=seq)).reported(event, seq, at_us)
             case WorkerLeft() if event.worker in self.workers:
                 self.workers[event.worker].went(event.boot, at_us)
             case WorkerPaused() | WorkerResumed() if event.worker in self.workers:
                 self.workers[event.worker].held(event, at_us)
             case KeysAdopted():
                 self.keys = event.keys
-            case _:
-                pass
-        task = self.task(getattr(event, "task", ""))
-        if task is not None:
+            case QualityJudged():
+                for judged in filter(None, map(self.task, event.tasks)):
+                    judged.seqs.append(seq)
+        if (task := self.task(getattr(event, "task", ""))) is not None:
             task.seqs.append(seq)
 
     def task(self, task: str) -> Task | None:
