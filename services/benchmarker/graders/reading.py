@@ -1,0 +1,57 @@
+"""What does an answer say, before anybody judges it? The parts of a text that graders look at. Pure, linear in its length."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+
+_ANSWER = re.compile(
+    r"(?:\b(?:final )?answer(?: is| would be|\s*[:=])|(?:正解|解答|答え)(?:は|[:=])|####)\s*", re.IGNORECASE
+)
+_WORD = re.compile(r"[^\W_]+(?:['’.-][^\W_]+)*")
+_BULLET = re.compile(r"^\s*(?:[-*•・●◦–]|\d{1,2}[.)])\s*\S")
+_DENSE = re.compile(r"[\u3041-\u30ff\u3400-\u4dbf\u4e00-\u9fff]")
+_MARKS = re.compile(r"[*_`#>]+")
+
+
+def plain(text: str) -> str:
+    """One width for every character, no emphasis marks: ``**１２**`` is ``12``."""
+    return _MARKS.sub("", unicodedata.normalize("NFKC", text)).strip()
+
+
+def first_line(text: str) -> str:
+    return next((line.strip() for line in text.splitlines() if line.strip()), "")
+
+
+def after_answer(text: str) -> str | None:
+    """What follows the last "the answer is", up to the end of its line."""
+    ends = [found.end() for found in _ANSWER.finditer(text)]
+    return first_line(text[ends[-1] :]) if ends else None
+
+
+def says(text: str, phrase: str) -> bool:
+    """Whether the phrase stands in the text as a whole: ``cat`` is not in ``category``. A lone capital letter must be one there
+    too, or "A" would be in every English sentence; Japanese has no spaces, so there a phrase stands anywhere."""
+    wanted = unicodedata.normalize("NFKC", phrase)
+    if not wanted.isascii() and _DENSE.search(wanted):
+        return wanted in text
+    flags = 0 if len(wanted) == 1 and wanted.isupper() else re.IGNORECASE
+    return re.search(rf"(?<![^\W_]){re.escape(wanted)}(?![^\W_])", text, flags) is not None
+
+
+def words(text: str) -> int:
+    return len(_WORD.findall(text))
+
+
+def lines(text: str) -> int:
+    """Those with something on them."""
+    return sum(1 for line in text.splitlines() if line.strip())
+
+
+def bullets(text: str) -> int:
+    return sum(1 for line in text.splitlines() if _BULLET.match(line))
+
+
+def characters(text: str) -> int:
+    """Without white space: how Japanese counts length."""
+    return sum(1 for char in text if not char.isspace())

@@ -1,0 +1,115 @@
+"""Run a function that nobody trusts, in a process of its own that can do nothing but compute, and read what it gave.
+
+Answers "what did it return for these arguments?". The process gets an empty environment, an empty folder, no site packages,
+little memory and processor time; it is killed with its whole group when its time is over or its output too long. What it may do
+at all is settled inside it (``inside``), before the first line of the answer runs. Nothing that it says is trusted either.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import selectors
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+INSIDE = Path(__file__).with_name("inside.py")
+WALL_S = 10.0
+"""An interpreter starts in 0.03 s, and in seconds on a machine that is busy with a model."""
+CPU_S = 2
+"""No case of a suite needs a hundredth of it."""
+MEMORY_BYTES = 512 * 1024 * 1024
+SAID_BYTES_MAX = 64 * 1024
+SOURCE_BYTES_MAX = 48 * 1024
+"""With its arguments it fits into a pipe, so that writing never waits for a process that does not read."""
+
+
+class Ran(msgspec.Struct, frozen=True, kw_only=True):
+    """``results`` in the order of the cases, or the ``problem`` of the answer, or why nothing could be run here at all."""
+
+    results: tuple[Any, ...] = ()
+    problem: str | None = None
+    unavailable: str | None = None
+
+
+def run_function(
+    source: str, function: str, cases: Sequence[Sequence[Any]], *, wall_s: float = WALL_S, cpu_s: int = CPU_S
+) -> Ran:
+    """Blocks for up to ``wall_s``. A case that raised has no result, so a crash in one of them is a problem of all."""
+    asked = msgspec.json.encode(
+        {"source": source, "function": function, "cases": cases, "cpu_s": cpu_s, "memory_bytes": MEMORY_BYTES}
+    )
+    if len(asked) > SOURCE_BYTES_MAX:
+        return Ran(problem=f"the code has more than {SOURCE_BYTES_MAX} bytes")
+    with tempfile.TemporaryDirectory(prefix="headrace-code-") as folder:
+        try:
+            process = subprocess.Popen(
+                [sys.executable, "-I", "-S", "-B", "-X", "utf8", str(INSIDE)],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                env={},
+                cwd=folder,
+                start_new_session=True,
+            )
+        except OSError as error:
+            return Ran(unavailable=f"no process could be started to run the code: {error}")
+        try:
+            said, in_time = _talk(process, asked, time.monotonic() + wall_s)
+        finally:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+            for pipe in (process.stdin, process.stdout):
+                if pipe is not None and not pipe.closed:
+                    pipe.close()
+    if not in_time:
+        return Ran(problem=f"did not end within {wall_s:g} s")
+    return _read(said, process.returncode)
+
+
+def _talk(process: subprocess.Popen[bytes], asked: bytes, until_s: float) -> tuple[bytes, bool]:
+    """What it said, and whether it stopped by itself; it is stopped where it says too much."""
+    assert process.stdin is not None and process.stdout is not None
+    with contextlib.suppress(BrokenPipeError):
+        process.stdin.write(asked)
+        process.stdin.close()
+    said = bytearray()
+    with selectors.DefaultSelector() as selector:
+        selector.register(process.stdout, selectors.EVENT_READ)
+        while len(said) <= SAID_BYTES_MAX:
+            left_s = until_s - time.monotonic()
+            if left_s <= 0:
+                return bytes(said), False
+            if selector.select(left_s):
+                piece = os.read(process.stdout.fileno(), SAID_BYTES_MAX)
+                if not piece:
+                    break
+                said += piece
+    return bytes(said), True
+
+
+class _Said(msgspec.Struct):
+    results: tuple[Any, ...] = ()
+    problem: str | None = None
+
+
+def _read(said: bytes, status: int) -> Ran:
+    if len(said) > SAID_BYTES_MAX:
+        return Ran(problem=f"said more than {SAID_BYTES_MAX} bytes")
+    if not said:
+        died = signal.strsignal(-status) if status < 0 else f"status {status}"
+        return Ran(problem=f"ended without a result ({died}): out of time or memory, or it gave up by itself")
+    try:
+        found = msgspec.json.decode(said, type=_Said)
+    except (msgspec.DecodeError, RecursionError):
+        return Ran(problem="said something that is no result")
+    return Ran(problem=found.problem[:200]) if found.problem is not None else Ran(results=found.results)
