@@ -16,8 +16,9 @@ import msgspec
 from nats.aio.msg import Msg
 
 from schemas.errors import HeadraceError
-from schemas.subjects import PROJECTOR_AS_OF, PROJECTOR_STATUS
+from schemas.subjects import PROJECTOR_AS_OF, PROJECTOR_JUDGES, PROJECTOR_STATUS
 from services.projector.as_of import AsOf, as_of
+from services.projector.judges import judges
 from services.projector.store import Store
 from services.runtime.bus import Bus
 from services.runtime.logs import logger
@@ -55,6 +56,8 @@ async def answer(bus: Bus, on_store: OnStore, message: Msg) -> None:
     try:
         if message.subject == PROJECTOR_STATUS:
             reply = await on_store(_status)
+        elif message.subject == PROJECTOR_JUDGES:
+            reply = await on_store(judges)
         elif message.subject == PROJECTOR_AS_OF:
             asked = msgspec.json.decode(message.data, type=AsOf)
             reply = await on_store(lambda store: as_of(store, asked))

@@ -13,10 +13,10 @@ from typing import Any
 from schemas import events
 from schemas.codec import UnknownEvent, decode
 from schemas.errors import InvalidEvent
-from schemas.events import type_of
 from schemas.exchange import TIME_HEADER, origin
 from schemas.samples import Sample, sample_of
-from services.projector.rows import CandidateRow, DeadRow, FactRow, KeyRow, SampleRow, WorkerRow
+from services.projector.details import candidates_of, judgement_rows, worker_row
+from services.projector.rows import CandidateRow, DeadRow, FactRow, JudgementRow, KeyRow, SampleRow, WorkerRow
 from services.runtime.stored import StoredMessage
 
 DEAD_DATA_CHARS = 4_096
@@ -69,6 +69,7 @@ class Batch:
         self.facts: list[FactRow] = []
         self.candidates: list[CandidateRow] = []
         self.workers: list[WorkerRow] = []
+        self.judgements: list[JudgementRow] = []
         self.dead: list[DeadRow] = []
         self.touched: set[int] = set()
 
@@ -91,9 +92,11 @@ class Batch:
         if fact_of is not None:
             self.facts.append(fact_of(event, seq, at_us))
         if isinstance(event, events.TaskRouted | events.TaskReleased):
-            self.candidates.extend(_candidates(event, seq, at_us))
+            self.candidates.extend(candidates_of(event, seq, at_us))
         elif isinstance(event, events.WorkerReported | events.WorkerLeft):
-            self.workers.append(_worker(event, seq, at_us))
+            self.workers.append(worker_row(event, seq, at_us))
+        elif isinstance(event, events.QualityJudged | events.BenchCompleted):
+            self.judgements.extend(judgement_rows(event, seq, at_us))
 
     def park(self, message: StoredMessage, reason: str, type_: str | None = None, v: int | None = None) -> None:
         data = message.data[: 4 * DEAD_DATA_CHARS].decode(errors="replace")[:DEAD_DATA_CHARS].replace("\0", "�")
@@ -141,6 +144,9 @@ class Batch:
                 s.total_us,
                 s.quality_u,
                 s.quality_w_u,
+                s.source,
+                s.judge,
+                s.peer,
             )
         )
 
@@ -234,68 +240,3 @@ FACT_OF: dict[type[events.Event], Callable[[Any, int, int], FactRow]] = {
     events.TaskDead: _dead,
     events.TaskCancelled: _cancelled,
 }
-
-
-def _candidates(event: events.TaskRouted | events.TaskReleased, seq: int, at_us: int) -> Iterable[CandidateRow]:
-    task, decision = event.task, type_of(event)
-    for rank, c in enumerate(event.candidates, start=1):
-        predicted, decode_, prefill, quality = c.predicted, c.decode, c.prefill, c.quality
-        yield CandidateRow(
-            seq,
-            at_us,
-            task,
-            decision,
-            c.model,
-            c.worker,
-            None,
-            rank,
-            c.cost_s,
-            predicted.wait_s,
-            predicted.load_s,
-            predicted.prefill_s,
-            predicted.decode_s,
-            predicted.sharing_s,
-            predicted.total_s,
-            decode_.value,
-            decode_.level,
-            decode_.n,
-            decode_.age_s,
-            prefill.value,
-            prefill.level,
-            prefill.n,
-            quality.value,
-            quality.level,
-            quality.n,
-            c.uncertainty,
-            c.others_use,
-            None if c.others_weight is None else c.others_weight.value,
-            None if c.slowdown is None else c.slowdown.value,
-            c.others_s,
-            c.resident,
-            c.fresh,
-        )
-    for gone in event.removed if isinstance(event, events.TaskRouted) else ():
-        yield CandidateRow(seq, at_us, task, decision, gone.model, gone.worker, gone.reason)
-
-
-def _worker(event: events.WorkerReported | events.WorkerLeft, seq: int, at_us: int) -> WorkerRow:
-    if isinstance(event, events.WorkerLeft):
-        return WorkerRow(
-            seq=seq, at_us=at_us, worker=event.worker, boot=event.boot, left=True, reason=event.reason or None
-        )
-    return WorkerRow(
-        seq=seq,
-        at_us=at_us,
-        worker=event.worker,
-        boot=event.boot,
-        left=False,
-        name=event.name,
-        host=event.host,
-        backend=event.backend,
-        backend_version=event.backend_version,
-        gpu=event.gpu,
-        local=event.local,
-        slots=event.slots,
-        supports=event.supports,
-        models=event.models,
-    )

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import msgspec
 
 from schemas import events
-from services.projector.tables import CANDIDATES, DEAD, FACTS, SAMPLES, WORKERS, short
+from services.projector.tables import CANDIDATES, DEAD, FACTS, JUDGEMENTS, SAMPLES, WORKERS, short
 
 
 class SampleRow(msgspec.Struct, frozen=True, omit_defaults=True, rename=short(SAMPLES)):
@@ -44,6 +44,9 @@ class SampleRow(msgspec.Struct, frozen=True, omit_defaults=True, rename=short(SA
     total_us: int | None = None
     quality_u: int | None = None
     quality_w_u: int | None = None
+    source: str | None = None
+    judge: str | None = None
+    peer: str | None = None
 
 
 class KeyRow(NamedTuple):
@@ -149,6 +152,27 @@ class WorkerRow(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, r
     slots: int | None = None
     supports: tuple[str, ...] | None = None
     models: tuple[events.ModelInfo, ...] | None = None
+
+
+class JudgementRow(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, rename=short(JUDGEMENTS)):
+    """A row of ``judgements``: a ``schemas.judgements.Judgement`` with its place in the log."""
+
+    seq: int
+    at_us: int
+    kind: str
+    pair: str | None = None
+    judge: str | None = None
+    judge_digest: str | None = None
+    model: str | None = None
+    peer: str | None = None
+    domain: str | None = None
+    value: float | None = None
+    weight: float | None = None
+    picks: tuple[str, ...] | None = None
+    chars: tuple[int, ...] | None = None
+    kin: bool | None = None
+    tasks: tuple[str, ...] | None = None
+    client: str | None = None
 
 
 class DeadRow(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, rename=short(DEAD)):

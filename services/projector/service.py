@@ -18,6 +18,7 @@ from schemas.errors import BusError, StoreError
 from schemas.statistics import Cell, key_of
 from schemas.subjects import (
     PROJECTOR_AS_OF,
+    PROJECTOR_JUDGES,
     PROJECTOR_STATUS,
     PROJECTOR_TASK,
     STATS_BUCKET,
@@ -116,7 +117,7 @@ class Projector:
             await self._bus.listen(
                 subject, lambda message: answer(self._bus, self._on_store, message), queue="projector"
             )
-            for subject in (PROJECTOR_TASK, PROJECTOR_STATUS, PROJECTOR_AS_OF)
+            for subject in (PROJECTOR_TASK, PROJECTOR_STATUS, PROJECTOR_AS_OF, PROJECTOR_JUDGES)
         ]
         async with events, beats:
             jobs = [

@@ -309,6 +309,7 @@ def appends(batch: Batch) -> list[tuple[str, list[Any] | None]]:
         ("task_facts", batch.facts),
         ("candidates", batch.candidates),
         ("worker_reports", batch.workers),
+        ("judgements", batch.judgements),
         ("dead", batch.dead),
     ):
         if rows:

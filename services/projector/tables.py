@@ -38,6 +38,7 @@ SAMPLES: Columns = {
         ).split(),
         "BIGINT",
     ),
+    **dict.fromkeys("source judge peer".split(), "VARCHAR"),
 }
 FACTS: Columns = {
     "seq": "UBIGINT",
@@ -110,6 +111,18 @@ HEARTBEATS: Columns = {
         "BIGINT",
     ),
 }
+JUDGEMENTS: Columns = {
+    "seq": "UBIGINT",
+    "at_us": "BIGINT",
+    **dict.fromkeys("kind pair judge judge_digest model peer domain".split(), "VARCHAR"),
+    "value": "DOUBLE",
+    "weight": "DOUBLE",
+    "picks": "VARCHAR[]",
+    "chars": "BIGINT[]",
+    "kin": "BOOLEAN",
+    "tasks": "VARCHAR[]",
+    "client": "VARCHAR",
+}
 CELL_KEY: Columns = {
     "cid": "INTEGER",
     "cell": "INTEGER",
@@ -126,6 +139,7 @@ APPENDED: dict[str, Columns] = {
     "task_facts": FACTS,
     "candidates": CANDIDATES,
     "worker_reports": WORKERS,
+    "judgements": JUDGEMENTS,
     "dead": DEAD,
     "heartbeats": HEARTBEATS,
 }
