@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import Self
+from typing import Protocol, Self
 
 import msgspec
 
@@ -78,6 +78,12 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     completed: TaskCompleted | None = None
     answer: Answer | None = None
     failure: str | None = None
+
+
+class Asks(Protocol):
+    """What a payer of debts needs of ``Asking``; the service hands one that also knows which machines it uses."""
+
+    async def run(self, work: Work) -> Result: ...
 
 
 class Asking:

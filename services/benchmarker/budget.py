@@ -1,0 +1,167 @@
+"""May unasked work start on this machine now, and must it stop?
+
+Answers with the reason why not, in words, or None. Pure. Its rules, in the order in which they are looked at: the machine is
+there; nobody waits for it and nobody used it a moment ago; nobody else is known to use it and it has mains power; what it tells
+of itself is enough for more than a join probe; the budget of unasked seconds; one shadow run for four real tasks.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from services.benchmarker.debts import Debt
+from services.benchmarker.state import Fleet, Machine, Open
+
+US = 1_000_000
+FRESH_S = 15.0
+"""An older load is unknown load: three missed heartbeats."""
+WAITS_S = 0.1
+"""A task that somebody free could take is released within milliseconds; one that waits longer waits for a machine."""
+GPU_MOST = 0.10
+PRESSURE_MOST = 0.10
+"""Of a machine without a GPU: the share of the time in which somebody waited for a CPU. It holds our own processes' starts too,
+so it keeps back what is unasked by choice, and not the one probe after a join, a wake or a new model."""
+EVICTS_AFTER_S = 600.0
+SHADOW_FOR_REAL = 4
+
+
+class Rules(msgspec.Struct, frozen=True, kw_only=True):
+    """``share`` of a machine's awake time may go to unasked work; ``idle_s`` without any task of ours come before it."""
+
+    share: float = 0.02
+    idle_s: float = 5.0
+    shadow: bool = True
+
+
+STANDARD = Rules()
+
+
+def may_start(debt: Debt, fleet: Fleet, now_us: int, *, cost_s: float = 0.0, rules: Rules = STANDARD) -> bool:
+    return why_not(debt, fleet, now_us, cost_s=cost_s, rules=rules) is None
+
+
+def why_not(debt: Debt, fleet: Fleet, now_us: int, *, cost_s: float = 0.0, rules: Rules = STANDARD) -> str | None:
+    """``cost_s`` is what the work will take of the machine, as predicted."""
+    machine = fleet.machines.get(debt.worker)
+    if machine is None:
+        return "it is not there"
+    return (
+        not_there(machine, now_us)
+        or wanted(fleet, debt.worker, now_us)
+        or _in_use(fleet, machine, now_us, rules.idle_s)
+        or others(machine, now_us, free=debt.free)
+        or _tells_too_little(debt, machine, now_us)
+        or _evicts(debt, fleet, machine, now_us)
+        or _over_budget(debt, fleet, machine, cost_s, rules)
+    )
+
+
+def not_there(machine: Machine, now_us: int) -> str | None:
+    if machine.left:
+        return "it left"
+    if machine.paused:
+        return "it is paused"
+    if now_us - machine.heard_us > FRESH_S * US:
+        return "it is silent"
+    if machine.load is None:
+        return "it has not told its load yet"
+    if machine.load.backend_up is False:
+        return "its model server does not answer"
+    if machine.load.credit is not None and machine.load.credit.draining:
+        return "it is leaving"
+    return None
+
+
+def wanted(fleet: Fleet, worker: str, now_us: int) -> str | None:
+    """Somebody's real task runs there, is on its way there, or waits and could go there: unasked work has no place beside it."""
+    near = neighbours(fleet, worker)
+    for task in fleet.tasks.values():
+        if not task.real:
+            continue
+        if task.on is not None:
+            if task.on in near:
+                return "a task runs there"
+        elif now_us - task.at_us >= WAITS_S * US and near & _where(fleet, task):
+            return "a task waits for it"
+    return None
+
+
+def neighbours(fleet: Fleet, worker: str) -> frozenset[str]:
+    """The workers that share its machine, itself included."""
+    place = fleet.machines[worker].place if worker in fleet.machines else None
+    return frozenset({worker, *(w for w, m in fleet.machines.items() if not m.left and m.place == place)})
+
+
+def _where(fleet: Fleet, task: Open) -> frozenset[str]:
+    if task.where is not None:
+        return task.where
+    wants = task.submitted.wants
+    if wants.worker is not None:
+        return frozenset({wants.worker})
+    holders = (w for w, m in fleet.machines.items() if wants.model is None or wants.model in m.infos())
+    return frozenset(holders)
+
+
+def _in_use(fleet: Fleet, machine: Machine, now_us: int, idle_s: float) -> str | None:
+    near = neighbours(fleet, machine.report.worker)
+    if any(task.on in near for task in fleet.tasks.values()):
+        return "bench work runs there"
+    credit = machine.load.credit if machine.load is not None else None
+    if credit is not None and any(running.task not in fleet.tasks for running in credit.running):
+        return "something runs there"  # older than what was read of the log, or just ended
+    since_us = max(max(m.used_us, m.boot_us) for w, m in fleet.machines.items() if w in near)
+    if now_us - since_us < idle_s * US:
+        return f"it has been idle for less than {idle_s:g} s"
+    return None
+
+
+def others(machine: Machine, now_us: int, *, free: bool) -> str | None:
+    """Somebody else is known to use it, or it lives on its battery."""
+    load = machine.load
+    if load is None or now_us - machine.load_us > FRESH_S * US:
+        return None
+    if load.on_battery:
+        return "it runs on battery"
+    use = load.others_use
+    has_gpu = bool(load.gpus) or machine.report.gpu is not None
+    if use is None or (free and not has_gpu):
+        return None
+    most = GPU_MOST if has_gpu else PRESSURE_MOST
+    return f"others use {use:.0%} of it" if use >= most else None
+
+
+def _tells_too_little(debt: Debt, machine: Machine, now_us: int) -> str | None:
+    if debt.reason == "joined" and debt.free:
+        return None
+    load = machine.load
+    if load is None or now_us - machine.load_us > FRESH_S * US or load.others_use is None:
+        return "it does not say whether somebody else uses it"
+    return None
+
+
+def _evicts(debt: Debt, fleet: Fleet, machine: Machine, now_us: int) -> str | None:
+    """Somebody's model stays in memory, unless nobody has used the machine for long."""
+    if not debt.evicts:
+        return None
+    near = neighbours(fleet, machine.report.worker)
+    since_us = max(max(m.used_us, m.boot_us, m.woke_us) for w, m in fleet.machines.items() if w in near)
+    if now_us - since_us < EVICTS_AFTER_S * US:
+        return "another model would have to go, and the machine was used less than 10 min ago"
+    return None
+
+
+def _over_budget(debt: Debt, fleet: Fleet, machine: Machine, cost_s: float, rules: Rules) -> str | None:
+    if debt.kind == "quality":
+        if not rules.shadow:
+            return "shadow runs are switched off"
+        if (fleet.shadows + 1) * SHADOW_FOR_REAL > fleet.real:
+            return "there is one shadow run for every four real tasks at most"
+    if debt.free:
+        return None
+    left_s = left(machine, rules.share)
+    return f"{left_s:.1f} s of its budget are left, this takes {cost_s:.1f} s" if cost_s > left_s else None
+
+
+def left(machine: Machine, share: float = STANDARD.share) -> float:
+    """Unasked seconds that the machine may still be asked for."""
+    return share * machine.awake_s - machine.spent_s

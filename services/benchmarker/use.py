@@ -1,0 +1,54 @@
+"""Which models do people use, for what, and how much? A fold over completed real tasks.
+
+Answers "is this cell worth measuring?". Pure; old use fades, so that what nobody asks any more is measured no more.
+"""
+
+from __future__ import annotations
+
+import math
+
+import msgspec
+
+US = 1_000_000
+HALF_LIFE_S = 7 * 86_400.0
+IN_USE_LEAST = 0.05
+"""A single task counts for a month: 2^(-30/7)."""
+
+
+class Used(msgspec.Struct, kw_only=True):
+    """``weight`` tasks, as of ``at_us``; ``prompt`` is their mean prompt in tokens."""
+
+    weight: float = 0.0
+    at_us: int = 0
+    prompt: float = 0.0
+
+    def now(self, now_us: int) -> float:
+        return self.weight * math.exp2(-max(0, now_us - self.at_us) / US / HALF_LIFE_S)
+
+
+class Use(msgspec.Struct, kw_only=True):
+    """By (model, domain)."""
+
+    pairs: dict[tuple[str, str], Used] = {}
+
+    def ran(self, model: str, domain: str, prompt_tokens: int | None, at_us: int) -> None:
+        """A real task was completed."""
+        used = self.pairs.setdefault((model, domain), Used())
+        before = used.now(at_us)
+        used.weight, used.at_us = before + 1.0, max(at_us, used.at_us)
+        if prompt_tokens is not None:
+            used.prompt = (used.prompt * before + prompt_tokens) / used.weight
+
+    def in_use(self, now_us: int) -> dict[tuple[str, str], float]:
+        """(model, domain) -> its share of all tasks, by falling share."""
+        found = {pair: weight for pair, used in self.pairs.items() if (weight := used.now(now_us)) >= IN_USE_LEAST}
+        total = sum(found.values())
+        return {pair: found[pair] / total for pair in sorted(found, key=lambda pair: (-found[pair], pair))}
+
+    def domains(self, model: str, now_us: int) -> tuple[str, ...]:
+        """Those that the model is asked in, the most frequent first."""
+        return tuple(domain for name, domain in self.in_use(now_us) if name == model)
+
+    def prompt_of(self, model: str, domain: str) -> float | None:
+        used = self.pairs.get((model, domain))
+        return used.prompt or None if used is not None else None
