@@ -16,6 +16,7 @@ from services.router.http.openai import openai_routes
 from services.router.http.overview import overview_routes
 from services.router.http.pausing import pausing_routes
 from services.router.http.problems import INTERNAL, Problem, http_problem, problem_of, respond
+from services.router.http.stats_routes import stats_routes
 from services.router.port import RouterPort
 from services.runtime.logs import logger
 
@@ -30,6 +31,7 @@ def create_app(router: RouterPort, *, timing: Timing | None = None) -> FastAPI:
     app.include_router(native_routes(router, timing))
     app.include_router(deciding_routes(router))
     app.include_router(overview_routes(router))
+    app.include_router(stats_routes(router))
     app.include_router(metrics_routes(router))
     app.include_router(pausing_routes(router))
     app.include_router(openai_routes(router, timing))

@@ -1,18 +1,15 @@
-"""Headrace's own paths about the fleet: machines, models, statistics, queue, health (docs/http.md). All from memory."""
+"""Headrace's own paths about the fleet: machines, models, queue, health (docs/http.md). All from memory."""
 
 from __future__ import annotations
 
-import time
 from collections import Counter
 
 import msgspec
-from fastapi import APIRouter, Request
+from fastapi import APIRouter
 from starlette.responses import PlainTextResponse, Response
 
 from services.router.http.fleet_rows import model_rows, worker_rows
-from services.router.http.reading import typed
 from services.router.http.replies import Json
-from services.router.http.stats_rows import StatsFilter, refuse_unknown, stats_rows
 from services.router.policy.nobody import warnings
 from services.router.policy.routes import Route
 from services.router.port import RouterPort
@@ -49,14 +46,6 @@ def overview_routes(router: RouterPort) -> APIRouter:
         rows = [_shown(now.routes.routes[name]) for name in sorted(now.routes.routes)]
         told = {"problem": now.problem, "warnings": warnings(now.routes, router.fleet())}
         return Json({"virtual": now.routes.names, "routes": rows, "path": now.path, **told})
-
-    @routes.get("/stats")
-    async def stats(request: Request) -> Response:
-        wanted = typed(dict(request.query_params), StatsFilter)
-        statistics = router.statistics()
-        refuse_unknown(statistics.cells(), router.fleet(), wanted)
-        rows = stats_rows(statistics.cells(), router.fleet(), wanted, int(time.time() * 1_000_000))
-        return Json({"position": statistics.position, "rows": rows})
 
     @routes.get("/queue")
     async def queue() -> Response:

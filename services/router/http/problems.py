@@ -14,7 +14,7 @@ from starlette.responses import Response
 
 from schemas.errors import BusError, HeadraceError, UnknownModel, UnknownRoute, UnknownTarget
 from services.router.http.reading import BadRequest
-from services.router.port import Busy, TaskStatus, TooLarge, UnknownWorker
+from services.router.port import Busy, TaskStatus, TooLarge, UnknownDomain, UnknownWorker
 
 AGAIN_S = 5.0
 """Retry-After where nobody computed one: a NATS server or a worker that restarts is back by then."""
@@ -53,6 +53,8 @@ def problem_of(error: HeadraceError) -> Problem:
             return Problem(status=404, code="unknown_model", message=message, field="model", nearest=error.nearest)
         case UnknownWorker():
             return Problem(status=404, code="unknown_worker", message=message, field="worker", nearest=error.nearest)
+        case UnknownDomain():
+            return Problem(status=404, code="unknown_domain", message=message, field="domain", nearest=error.nearest)
         case UnknownRoute():
             return Problem(status=404, code="unknown_route", message=message, field="route", nearest=error.nearest)
         case UnknownTarget():

@@ -1,28 +1,56 @@
-"""What was measured, in units people read? Pure: integer cells to rows. A field without samples is null, with n 0."""
+"""What was measured, in units people read, and what does the planner make of it?
+
+Pure: integer cells to rows. A field without samples is null, with n 0 and a reason, and never a 0.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 import msgspec
 
-from schemas.cells import Cell, Rates, Sums
-from schemas.errors import UnknownModel
-from schemas.pools import others_weight, slowdown
+from schemas.cells import Cell, CellKey, Rates, Sums, key_of
+from schemas.events import Level, Measure
+from schemas.explanation import spread_of
+from schemas.pools import Statistics, others_weight, slowdown
+from schemas.statistics import Effective, effective
 from services.router.fleet import Fleet
-from services.router.nearest import nearest
-from services.router.port import UnknownWorker
+from services.router.http.stats_filter import Sort, StatsFilter, held, matching, size_of
 
 MICRO = 1_000_000
 MILLI = 1_000
+NO_MACHINE = "a judgement of the model wherever it ran; speed belongs to a machine"
+REASONS = {
+    "load": "it was never loaded for an answer there",
+    "quality": "no answer was judged yet",
+    "slowdown": "it never ran both alone and in several streams",
+    "others_weight": "it never ran both alone and beside other users",
+}
+NOT_MEASURED = "nothing was measured of just this yet"
 
 
 class FieldRow(msgspec.Struct, frozen=True, kw_only=True):
+    """Of this cell's own samples. ``reason`` says why ``value`` is null."""
+
     value: float | None
     unit: str
     n: int
     p50: float | None
     p95: float | None
+    reason: str | None = None
+
+
+class Expected(msgspec.Struct, frozen=True, kw_only=True):
+    """What the planner counts with, and from which level, how many samples and how old it is. ``spread`` is how far off it may
+    well be, as a share of it (0.12 is ±12 %); null where that is not known."""
+
+    value: float | None
+    unit: str
+    level: Level
+    n: int
+    age_s: float | None
+    spread: float | None = None
+    reason: str | None = None
 
 
 class StatsRow(msgspec.Struct, frozen=True, kw_only=True):
@@ -37,45 +65,32 @@ class StatsRow(msgspec.Struct, frozen=True, kw_only=True):
     age_s: float | None
     digest: str | None
     fields: dict[str, FieldRow]
+    expected: dict[str, Expected]
 
 
-class StatsFilter(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Absent fields match everything; ``worker`` is an id or a name."""
+class StatsPage(msgspec.Struct, frozen=True, kw_only=True):
+    """``total`` rows match; ``next_offset`` is null on the last page."""
 
-    model: str | None = None
-    domain: str | None = None
-    worker: str | None = None
-
-
-def refuse_unknown(cells: Iterable[Cell], fleet: Fleet, wanted: StatsFilter) -> None:
-    """Raises UnknownModel or UnknownWorker for a name that nobody in the fleet has and nothing was measured of."""
-    seen = tuple(cells)
-    models = {*fleet.models(), *(cell.model for cell in seen)}
-    if wanted.model is not None and wanted.model not in models:
-        raise UnknownModel(wanted.model, nearest(wanted.model, models))
-    names = {name for worker in fleet.workers.values() for name in (worker.id, worker.name)}
-    names |= {cell.worker for cell in seen if cell.worker is not None}
-    if wanted.worker is not None and wanted.worker not in names:
-        raise UnknownWorker(wanted.worker, nearest(wanted.worker, (w.name for w in fleet.workers.values())))
+    rows: tuple[StatsRow, ...]
+    total: int
+    next_offset: int | None
 
 
-def stats_rows(cells: Iterable[Cell], fleet: Fleet, wanted: StatsFilter, now_us: int) -> tuple[StatsRow, ...]:
-    """Sorted by model, domain, worker."""
-    names = {worker.id: worker.name for worker in fleet.workers.values()}
-    rows = [_row(cell, names, now_us) for cell in cells if _matches(cell, names, wanted)]
-    return tuple(sorted(rows, key=lambda row: (row.model, row.domain, row.worker_name or "", row.worker or "")))
+def stats_page(stats: Statistics, fleet: Fleet, wanted: StatsFilter, now_us: int) -> StatsPage:
+    """``wanted`` is resolved. Only the page's rows are made; what they are sorted by is known before."""
+    names = fleet.names()
+    cells = list(matching(stats, wanted))
+    cells += _unmeasured(stats, fleet, wanted, cells) if wanted.guesses else ()
+    cells.sort(key=_order(wanted.sort, names))
+    end = wanted.offset + wanted.limit
+    rows = tuple(stats_row(cell, stats, fleet, names, now_us) for cell in cells[wanted.offset : end])
+    return StatsPage(rows=rows, total=len(cells), next_offset=end if end < len(cells) else None)
 
 
-def _matches(cell: Cell, names: dict[str, str], wanted: StatsFilter) -> bool:
-    return (
-        wanted.model in (None, cell.model)
-        and wanted.domain in (None, cell.domain)
-        and (wanted.worker is None or wanted.worker in (cell.worker, names.get(cell.worker or "")))
-    )
-
-
-def _row(cell: Cell, names: dict[str, str], now_us: int) -> StatsRow:
+def stats_row(cell: Cell, stats: Statistics, fleet: Fleet, names: dict[str, str], now_us: int) -> StatsRow:
     heard = [at_us for at_us in (cell.speed_at_us, cell.quality_at_us) if at_us is not None]
+    size = size_of(fleet, cell.model, cell.worker)
+    known = effective(stats, cell.model, cell.domain, cell.worker or "", model_bytes=size, now_us=now_us)
     return StatsRow(
         model=cell.model,
         domain=cell.domain,
@@ -85,19 +100,91 @@ def _row(cell: Cell, names: dict[str, str], now_us: int) -> StatsRow:
         fail_n=cell.fail_n,
         age_s=max(0.0, (now_us - max(heard)) / MICRO) if heard else None,
         digest=cell.digest,
-        fields={
-            "queue": _mean(cell.queue, MICRO, "s"),
-            "load": _mean(cell.load, MICRO, "s"),
-            "prefill": _rate(cell.prefill),
-            "decode": _rate(cell.decode),
-            "first_token": _mean(cell.first_token, MICRO, "s"),
-            "total": _mean(cell.total, MICRO, "s"),
-            "output": _mean(cell.output, 1, "tok"),
-            "quality": _mean(cell.quality, MICRO, "0-1"),
-            "slowdown": _learned(*slowdown(cell), "per stream"),
-            "others_weight": _learned(*others_weight(cell), "of their use"),
-        },
+        fields=field_rows(cell),
+        expected=expected_rows(known, has_machine=cell.worker is not None),
     )
+
+
+def field_rows(cell: Cell) -> dict[str, FieldRow]:
+    rows = {
+        "queue": _mean(cell.queue, MICRO, "s"),
+        "load": _mean(cell.load, MICRO, "s"),
+        "prefill": _rate(cell.prefill),
+        "decode": _rate(cell.decode),
+        "first_token": _mean(cell.first_token, MICRO, "s"),
+        "total": _mean(cell.total, MICRO, "s"),
+        "output": _mean(cell.output, 1, "tok"),
+        "quality": _mean(cell.quality, MICRO, "0-1"),
+        "slowdown": _learned(*slowdown(cell), "per stream"),
+        "others_weight": _learned(*others_weight(cell), "of their use"),
+    }
+    ran = cell.worker is not None
+    return {
+        name: row
+        if row.value is not None
+        else msgspec.structs.replace(
+            row, reason=REASONS.get(name, NOT_MEASURED) if ran or name == "quality" else NO_MACHINE
+        )
+        for name, row in rows.items()
+    }
+
+
+def expected_rows(known: Effective, *, has_machine: bool = True) -> dict[str, Expected]:
+    def row(measure: Measure, unit: str, spread: float | None = None) -> Expected:
+        return Expected(
+            value=measure.value, unit=unit, level=measure.level, n=measure.n, age_s=measure.age_s, spread=spread
+        )
+
+    rows = {
+        "decode": row(known.decode, "tok/s", spread_of(known)),
+        "prefill": row(known.prefill, "tok/s"),
+        "load": row(known.load, "s"),
+    }
+    if not has_machine:
+        gone = {"value": None, "n": 0, "age_s": None, "spread": None, "level": "prior", "reason": NO_MACHINE}
+        rows = {name: msgspec.structs.replace(found, **gone) for name, found in rows.items()}
+    return rows | {"output_tokens": row(known.output_tokens, "tok"), "quality": row(known.quality, "0-1")}
+
+
+def _unmeasured(stats: Statistics, fleet: Fleet, wanted: StatsFilter, measured: Iterable[Cell]) -> list[Cell]:
+    """Empty cells of the pairs that are held, for each domain in which anything was measured."""
+    there = {key_of(cell) for cell in measured}
+    domains = sorted({cell.domain for cell in stats.cells()}) if wanted.domain is None else [wanted.domain]
+    keys: list[CellKey] = [(model, domain, worker) for model, worker in held(fleet, wanted) for domain in domains]
+    return [
+        Cell(model=model, domain=domain, worker=worker)
+        for model, domain, worker in keys
+        if (model, domain, worker) not in there
+    ]
+
+
+def _order(sort: Sort, names: dict[str, str]) -> Callable[[Cell], tuple[float, str, str, str, str]]:
+    """By what was measured of the cell itself, the best or youngest or most first; what was not measured comes last."""
+    best = _BEST[sort]
+
+    def key(cell: Cell) -> tuple[float, str, str, str, str]:
+        worker = cell.worker or ""
+        return best(cell), cell.model, cell.domain, names.get(worker, worker), worker
+
+    return key
+
+
+def _fastest(rates: Rates) -> float:
+    return -rates.wtok / rates.wus if rates.wus > 0 else 0.0
+
+
+def _youngest(cell: Cell) -> float:
+    return -float(max(cell.speed_at_us or 0, cell.quality_at_us or 0))
+
+
+_BEST: dict[Sort, Callable[[Cell], float]] = {
+    "name": lambda _: 0.0,
+    "decode": lambda cell: _fastest(cell.decode),
+    "prefill": lambda cell: _fastest(cell.prefill),
+    "quality": lambda cell: -cell.quality.wx / cell.quality.w if cell.quality.w > 0 else 1.0,
+    "n": lambda cell: -float(cell.ok_n + cell.fail_n),
+    "age": _youngest,
+}
 
 
 def _mean(sums: Sums, scale: int, unit: str) -> FieldRow:

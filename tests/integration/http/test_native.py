@@ -331,7 +331,8 @@ async def test_statistics_are_rows_with_units_and_filters(http: httpx.AsyncClien
         ("desktop", 100.0),
         ("laptop", 25.0),
     ]
-    assert rows[0]["fields"]["load"] == {"value": None, "unit": "s", "n": 0, "p50": None, "p95": None}
+    why = "it was never loaded for an answer there"
+    assert rows[0]["fields"]["load"] == {"value": None, "unit": "s", "n": 0, "p50": None, "p95": None, "reason": why}
     for named in ("w-2", "laptop"):
         rows = (await http.get("/stats", params={"worker": named, "model": "qwen3"})).json()["rows"]
         assert [row["worker"] for row in rows] == ["w-2"]

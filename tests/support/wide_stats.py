@@ -1,0 +1,54 @@
+"""Statistics of a fleet of any width: what pages, maps and their cost are tried on."""
+
+from __future__ import annotations
+
+from schemas.cells import Cell, Rates, Sums
+from schemas.events import ModelInfo
+from schemas.pools import Statistics
+from schemas.weights import WEIGHT_ONE
+from services.router.fleet import Fleet, WorkerView
+
+DOMAINS = ("code", "general", "maths", "summarise", "translation", "writing", "extraction", "unknown")
+GB = 1_000_000_000
+NOW_US = 1_000_000_000_000
+
+
+def wide(workers: int, models: int, domains: int) -> tuple[Statistics, Fleet]:
+    """Every machine holds every model, and all of it was measured."""
+    names = [f"org/model-{n:02d}:8b" for n in range(models)]
+    infos = {name: ModelInfo(name=name, backend_name=name, bytes=(n + 1) * GB) for n, name in enumerate(names)}
+    views = {
+        f"w-{n:03d}": WorkerView(id=f"w-{n:03d}", name=f"gpu-{n:03d}", boot="b", models=infos) for n in range(workers)
+    }
+    cells = (
+        measured(model, domain, worker, 5 + (n * 7) % 190, size=(n + 1) * GB)
+        for n, model in enumerate(names)
+        for domain in DOMAINS[:domains]
+        for worker in views
+    )
+    return Statistics(cells), Fleet(workers=views)
+
+
+def measured(model: str, domain: str, worker: str | None, rate: float, *, size: int = GB, n: int = 9) -> Cell:
+    """Answers of 100 tokens at ``rate``, and three judgements."""
+    w, us = n * WEIGHT_ONE, round(100e6 / rate)
+    speed = Rates(
+        n=n, w=w, wtok=100 * w, wus=us * w, wfree_us=us * w, w_told=w, p50=round(rate * 1000), p95=round(rate * 1100)
+    )
+    sums = Sums(n=n, w=w, wx=us * w, p50=us, p95=us)
+    return Cell(
+        model=model,
+        domain=domain,
+        worker=worker,
+        model_bytes=size,
+        decode=speed,
+        prefill=speed,
+        total=sums,
+        first_token=sums,
+        output=Sums(n=n, w=w, wx=100 * w, p50=100, p95=100),
+        quality=Sums(n=3, w=3_000_000 * WEIGHT_ONE, wx=2_100_000_000_000 * WEIGHT_ONE, p50=700_000, p95=700_000),
+        ok_n=n,
+        last_seq=1,
+        speed_at_us=NOW_US,
+        quality_at_us=NOW_US,
+    )
