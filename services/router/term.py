@@ -11,12 +11,12 @@ import msgspec
 
 from schemas.errors import BusError
 from schemas.events import DispatcherElected
-from schemas.subjects import ROUTER_BUCKET, SNAPSHOT_KEY
+from schemas.subjects import DISPATCHER_KEY, ROUTER_BUCKET, SNAPSHOT_KEY
 from services.router.desk import Desk
 from services.router.dispatch.engine import restore, snapshot
-from services.router.election import Election
 from services.runtime.bus import Bus
 from services.runtime.clock import Clock
+from services.runtime.election import Election
 from services.runtime.logs import logger
 
 log = logger("router")
@@ -33,7 +33,7 @@ class Term:
 
     def __init__(self, bus: Bus, desk: Desk, clock: Clock) -> None:
         self._bus, self._desk, self._clock = bus, desk, clock
-        self._election = Election(bus, desk.router)
+        self._election = Election(bus, desk.router, DISPATCHER_KEY)
         self._said = -1
         self._saved = 0
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from services.router.election import LEASE_S, Election
+from schemas.subjects import DISPATCHER_KEY
 from services.runtime.bus import Bus
+from services.runtime.election import LEASE_S, Election
 
 
 async def test_the_first_takes_the_key_and_keeps_it_by_renewing(bus: Bus) -> None:
-    first, second = Election(bus, "r1"), Election(bus, "r2")
+    first, second = Election(bus, "r1", DISPATCHER_KEY), Election(bus, "r2", DISPATCHER_KEY)
     assert await first.campaign(0.0)
     assert not await second.campaign(0.0)
     for now in (1.0, 2.0, 3.0, 4.0, 5.0):
@@ -17,7 +18,7 @@ async def test_the_first_takes_the_key_and_keeps_it_by_renewing(bus: Bus) -> Non
 
 
 async def test_a_silent_key_is_taken_under_a_later_epoch_and_the_deposed_one_learns_of_it(bus: Bus) -> None:
-    first, second = Election(bus, "r1"), Election(bus, "r2")
+    first, second = Election(bus, "r1", DISPATCHER_KEY), Election(bus, "r2", DISPATCHER_KEY)
     await first.campaign(0.0)
     assert not await second.campaign(10.0)  # seen for the first time: its silence begins now
     assert not await second.campaign(10.0 + LEASE_S)
@@ -28,15 +29,15 @@ async def test_a_silent_key_is_taken_under_a_later_epoch_and_the_deposed_one_lea
 
 
 async def test_of_two_that_take_it_at_once_one_gets_it(bus: Bus) -> None:
-    await Election(bus, "dead").campaign(0.0)
-    rivals = [Election(bus, name) for name in ("r1", "r2")]
+    await Election(bus, "dead", DISPATCHER_KEY).campaign(0.0)
+    rivals = [Election(bus, name, DISPATCHER_KEY) for name in ("r1", "r2")]
     for rival in rivals:
         await rival.campaign(0.0)
     assert [await rival.campaign(10.0) for rival in rivals] == [True, False]
 
 
 async def test_a_restarted_router_takes_its_own_key_back_at_once_under_a_new_epoch(bus: Bus) -> None:
-    before, after = Election(bus, "r1"), Election(bus, "r1")
+    before, after = Election(bus, "r1", DISPATCHER_KEY), Election(bus, "r1", DISPATCHER_KEY)
     await before.campaign(0.0)
     assert await after.campaign(0.0)
     assert after.epoch > before.epoch
@@ -44,7 +45,7 @@ async def test_a_restarted_router_takes_its_own_key_back_at_once_under_a_new_epo
 
 
 async def test_a_renewal_whose_ack_was_lost_is_still_ours(bus: Bus) -> None:
-    election = Election(bus, "r1")
+    election = Election(bus, "r1", DISPATCHER_KEY)
     await election.campaign(0.0)
     stale = election._revision
     assert await election.renew()
@@ -55,4 +56,4 @@ async def test_a_renewal_whose_ack_was_lost_is_still_ours(bus: Bus) -> None:
 
 async def test_an_unreadable_key_is_free(bus: Bus) -> None:
     await bus.kv_put("router", "dispatcher", b"\xff")
-    assert await Election(bus, "r1").campaign(0.0)
+    assert await Election(bus, "r1", DISPATCHER_KEY).campaign(0.0)
