@@ -23,6 +23,7 @@ from schemas.pools import (
     Statistics,
 )
 from schemas.statistics import (
+    LEAN_QUALITY_MODEL,
     WHOLE,
     Effective,
     Walk,
@@ -139,6 +140,13 @@ def explain(
 def spread_of(known: Effective) -> float:
     """How far off the speed may well be, as a share of it (one standard deviation): 0.12 is ±12 %."""
     return math.exp(known.uncertainty) - 1.0
+
+
+def quality_spread(stats: Statistics, model: str, domain: str) -> float:
+    """How far off the quality may well be, of 1 (one standard deviation). A judgement lies between 0 and 1, so that its
+    variance is at most a quarter; the other domains count as much as they are worth."""
+    judged = stats.pool("quality", "md", model, domain).weight()
+    return 0.5 / math.sqrt(judged + LEAN_QUALITY_MODEL)
 
 
 def as_ran(rates: Rates, learned: Learned) -> AsRan | None:

@@ -11,7 +11,7 @@ import msgspec
 
 from schemas.cells import Cell, CellKey, Rates, Sums, key_of
 from schemas.events import Level, Measure
-from schemas.explanation import spread_of
+from schemas.explanation import quality_spread, spread_of
 from schemas.pools import Statistics, others_weight, slowdown
 from schemas.statistics import Effective, effective
 from services.router.fleet import Fleet
@@ -42,7 +42,7 @@ class FieldRow(msgspec.Struct, frozen=True, kw_only=True):
 
 class Expected(msgspec.Struct, frozen=True, kw_only=True):
     """What the planner counts with, and from which level, how many samples and how old it is. ``spread`` is how far off it may
-    well be, as a share of it (0.12 is ±12 %); null where that is not known."""
+    well be, in its own unit (one standard deviation); null where that is not known."""
 
     value: float | None
     unit: str
@@ -101,7 +101,7 @@ def stats_row(cell: Cell, stats: Statistics, fleet: Fleet, names: dict[str, str]
         age_s=max(0.0, (now_us - max(heard)) / MICRO) if heard else None,
         digest=cell.digest,
         fields=field_rows(cell),
-        expected=expected_rows(known, has_machine=cell.worker is not None),
+        expected=_expected(known, quality_spread(stats, cell.model, cell.domain), has_machine=cell.worker is not None),
     )
 
 
@@ -129,21 +129,22 @@ def field_rows(cell: Cell) -> dict[str, FieldRow]:
     }
 
 
-def expected_rows(known: Effective, *, has_machine: bool = True) -> dict[str, Expected]:
+def _expected(known: Effective, quality_off: float, *, has_machine: bool) -> dict[str, Expected]:
     def row(measure: Measure, unit: str, spread: float | None = None) -> Expected:
         return Expected(
             value=measure.value, unit=unit, level=measure.level, n=measure.n, age_s=measure.age_s, spread=spread
         )
 
     rows = {
-        "decode": row(known.decode, "tok/s", spread_of(known)),
+        "decode": row(known.decode, "tok/s", (known.decode.value or 0.0) * spread_of(known)),
         "prefill": row(known.prefill, "tok/s"),
         "load": row(known.load, "s"),
     }
     if not has_machine:
         gone = {"value": None, "n": 0, "age_s": None, "spread": None, "level": "prior", "reason": NO_MACHINE}
         rows = {name: msgspec.structs.replace(found, **gone) for name, found in rows.items()}
-    return rows | {"output_tokens": row(known.output_tokens, "tok"), "quality": row(known.quality, "0-1")}
+    judged = row(known.quality, "0-1", None if known.quality.level == "prior" else quality_off)
+    return rows | {"output_tokens": row(known.output_tokens, "tok"), "quality": judged}
 
 
 def _unmeasured(stats: Statistics, fleet: Fleet, wanted: StatsFilter, measured: Iterable[Cell]) -> list[Cell]:
