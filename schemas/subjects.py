@@ -20,6 +20,9 @@ PROJECTOR_TASK = "rpc.projector.task"
 PROJECTOR_STATUS = "rpc.projector.status"
 PROJECTOR_AS_OF = "rpc.projector.as_of"
 PROJECTOR_JUDGES = "rpc.projector.judges"
+BENCH_RUN = "rpc.benchmarker.run"
+BENCH_SHOW = "rpc.benchmarker.show"
+BENCH_CANCEL = "rpc.benchmarker.cancel"
 STATS_BUCKET = "stats"
 ROUTER_BUCKET = "router"
 SNAPSHOT_KEY = "snapshot"
@@ -180,3 +183,13 @@ def signal_id(task: str, signal: str) -> str:
 def end_id(task: str) -> str:
     """The terminal fact's id: one per task."""
     return f"{task}.end"
+
+
+def bench_id(task: str) -> str:
+    """A suite prompt's verdict: one per task."""
+    return f"{task}.bench"
+
+
+def check_id(task: str) -> str:
+    """The judgement that a check made of a task's answer."""
+    return f"{task}.check"

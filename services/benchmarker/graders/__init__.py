@@ -15,6 +15,7 @@ from services.benchmarker.graders.code import Code, grade_code
 from services.benchmarker.graders.constraints import Constraints, grade_constraints
 from services.benchmarker.graders.grade import ANSWER_CHARS_MAX, Grade
 from services.benchmarker.graders.number import Number, grade_number
+from services.benchmarker.graders.reading import without_echo
 from services.benchmarker.graders.speech import Speech, grade_speech
 from services.benchmarker.graders.structure import Structure, grade_structure
 from services.benchmarker.graders.word import Word, grade_word
@@ -46,10 +47,12 @@ def name_of(check: AnyCheck) -> str:
     return str(type(check).__struct_config__.tag)
 
 
-def grade(check: AnyCheck, answer: str) -> Grade:
-    """What the answer is worth. Nothing is worth nothing; what is too long to be read is no grade at all."""
-    if not answer.strip():
-        return Grade(0.0, "the answer is empty")
+def grade(check: AnyCheck, answer: str, asked: str = "") -> Grade:
+    """What the answer to ``asked`` is worth. Nothing is worth nothing, the question itself neither; what is too long to be read
+    is no grade at all."""
+    said = without_echo(answer, asked)
+    if not said.strip():
+        return Grade(0.0, "the answer is empty" if not answer.strip() else "repeats the question")
     if len(answer) > ANSWER_CHARS_MAX:
         return Grade(None, f"the answer has {len(answer)} characters; at most {ANSWER_CHARS_MAX} are read")
-    return GRADERS[name_of(check)].grade(check, answer)
+    return GRADERS[name_of(check)].grade(check, said)

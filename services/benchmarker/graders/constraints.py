@@ -1,7 +1,8 @@
 """Does the answer keep to what was asked of its form, and say what it must? Words, lines, bullet points, language, phrases.
 
 The grade is a product: the share of the phrases that had to be said, times the share of the other constraints that were kept. So
-a text that keeps a form and says nothing of the matter gets nothing.
+a text that keeps a form and says nothing of the matter gets nothing, and
+one that goes in circles neither.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from services.benchmarker.graders.grade import Check, Grade
-from services.benchmarker.graders.reading import bullets, characters, lines, plain, says, words
+from services.benchmarker.graders.reading import bullets, characters, goes_in_circles, lines, plain, says, words
 from services.benchmarker.graders.speech import Language, Speech, grade_speech
 
 
@@ -39,6 +40,8 @@ class Constraints(Check, frozen=True, kw_only=True, tag="constraints"):
 
 def grade_constraints(check: Constraints, answer: str) -> Grade:
     text = plain(answer)
+    if goes_in_circles(text):
+        return Grade(0.0, "says the same again and again")
     said = [any(says(text, phrase) for phrase in group) for group in check.must]
     kept = dict(_form(check, answer, text))
     missing = [group[0] for group, is_said in zip(check.must, said, strict=True) if not is_said]

@@ -5,6 +5,9 @@ from __future__ import annotations
 import re
 import unicodedata
 
+ECHO_CHARS = 20
+WINDOW, CIRCLE_CHARS = 6, 60
+
 _ANSWER = re.compile(
     r"(?:\b(?:final )?answer(?: is| would be|\s*[:=])|(?:正解|解答|答え)(?:は|[:=])|####)\s*", re.IGNORECASE
 )
@@ -17,6 +20,21 @@ _MARKS = re.compile(r"[*_`#>]+")
 def plain(text: str) -> str:
     """One width for every character, no emphasis marks: ``**１２**`` is ``12``."""
     return _MARKS.sub("", unicodedata.normalize("NFKC", text)).strip()
+
+
+def without_echo(answer: str, asked: str) -> str:
+    """What comes after the question, where the answer begins by repeating it: models that only continue texts do, and would be
+    right by quoting. A few words in common are no echo."""
+    said = answer.lstrip()
+    at = next((at for at, pair in enumerate(zip(said, asked, strict=False)) if pair[0] != pair[1]), None)
+    shared = min(len(said), len(asked)) if at is None else at
+    return said[shared:] if shared >= ECHO_CHARS else answer
+
+
+def goes_in_circles(text: str) -> bool:
+    """Whether most of a text is said again and again: small models end so, and would pass by sheer length."""
+    windows = [text[at : at + WINDOW] for at in range(len(text) - WINDOW + 1)]
+    return len(windows) >= CIRCLE_CHARS and 2 * len(set(windows)) < len(windows)
 
 
 def first_line(text: str) -> str:
