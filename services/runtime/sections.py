@@ -83,6 +83,20 @@ class Projector(Section, frozen=True, kw_only=True):
     heartbeats_s: Seconds = 30.0
 
 
+class Benchmarker(Section, frozen=True, kw_only=True):
+    """``on`` false does nothing unasked. ``probe_tokens`` is a probe's length, ``budget`` the share of a machine's awake time that
+    unasked work may take, ``idle_s`` how long nobody may have used it before, ``stale_days`` when a measurement is too old.
+    ``shadow``: let models answer side by side to judge them, on prompts of our own, on the users' too with ``own_prompts``."""
+
+    on: bool = True
+    probe_tokens: Annotated[int, msgspec.Meta(ge=8, le=1024)] = 64
+    budget: Annotated[float, msgspec.Meta(ge=0, le=1)] = 0.02
+    idle_s: Seconds = 5.0
+    stale_days: Annotated[float, msgspec.Meta(gt=0)] = 7.0
+    shadow: bool = True
+    own_prompts: bool = False
+
+
 class ModelName(Section, frozen=True, kw_only=True):
     """The canonical name of a backend's model, and the capability a task for it needs."""
 
@@ -148,6 +162,7 @@ class Settings(Section, frozen=True, kw_only=True):
     router: Router = Router()
     worker: Worker = Worker()
     projector: Projector = Projector()
+    benchmarker: Benchmarker = Benchmarker()
     models: dict[str, str | ModelName] = {}
     domains: dict[str, DomainRules] = {}
     limits: Limits = Limits()

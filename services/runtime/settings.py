@@ -19,6 +19,7 @@ import msgspec
 from schemas.errors import SettingsError
 from schemas.subjects import ANY_LANE
 from services.runtime.sections import (
+    Benchmarker,
     DomainRules,
     Limit,
     Limits,
@@ -35,6 +36,7 @@ from services.runtime.sections import (
 )
 
 __all__ = [
+    "Benchmarker",
     "DomainRules",
     "Limit",
     "Limits",
