@@ -81,6 +81,22 @@ class Judge(msgspec.Struct, frozen=True, kw_only=True):
     why: str = ""
 
 
+class Seen(msgspec.Struct, frozen=True, kw_only=True):
+    """The known pairs that a judge has given its word on."""
+
+    judge: str
+    digest: str | None = None
+    known: tuple[str, ...] = ()
+
+
+class Records(msgspec.Struct, frozen=True, kw_only=True):
+    """What ``rpc.projector.judges`` answers: every judge's record, as the log up to ``position`` adds up to it."""
+
+    position: int = 0
+    judges: tuple[Judge, ...] = ()
+    seen: tuple[Seen, ...] = ()
+
+
 JudgeKey = tuple[str, str | None]
 
 

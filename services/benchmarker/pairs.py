@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
@@ -21,22 +21,20 @@ QUALITY_LEAST = 0.02
 """Strengths are odds of qualities; nobody is infinitely good."""
 
 
-class Prompt(msgspec.Struct, frozen=True, kw_only=True):
-    """A prompt to compare on: of a suite, or (``own``) of a user, by its task."""
+class Topic(msgspec.Struct, frozen=True, kw_only=True):
+    """A prompt to compare on, by its suite and its name there."""
 
     suite: str
     name: str
-    own: bool = False
 
 
 class Pairing(msgspec.Struct, frozen=True, kw_only=True):
-    """``seed`` settled what was equal; ``why`` says what made it worth most."""
+    """``seed`` settled what was equal."""
 
     own: Seat
     peer: Seat
-    prompt: Prompt
+    topic: Topic
     seed: int
-    why: str
 
 
 Met = Mapping[tuple[str, str, str], int]
@@ -56,40 +54,32 @@ def is_judged(samples: float) -> bool:
     return samples >= JUDGED_ENOUGH
 
 
-def choose(
-    model: str, worker: str | None, panel: Panel, prompts: Sequence[Prompt], met: Met, seed: int
-) -> Pairing | str:
-    """The pairing worth most for ``model``, or why there is none. ``worker`` is where the debt wants it asked."""
+def ranked(
+    model: str, worker: str | None, panel: Panel, topics: Sequence[Topic], met: Met, seed: int
+) -> tuple[Pairing, ...] | str:
+    """The pairings that are left for ``model``, the one worth most first, or why there is none. ``worker`` is where the debt
+    wants it asked. Two models meet on a prompt once: the same texts would only be judged again."""
     owns = [seat for seat in panel.seats_of(model) if worker in (None, seat.worker)] or list(panel.seats_of(model))
     if not owns:
         return f"{model} cannot be asked now"
-    if not prompts:
-        return "there is no prompt to compare on"
-    rivals = {seat.model: seat for seat in reversed(panel.seats) if seat.model != model}
+    if not topics:
+        return "there is no prompt that only a judge can weigh"
+    own, rivals = owns[0], sorted({seat.model for seat in panel.seats} - {model})
     if not rivals:
         return f"there is no other model to compare {model} with"
-    own = owns[0]
 
-    def worth(rival: str) -> float:
-        return _unsure(own.quality, panel.seats_of(rival)[0].quality) / (1 + _met(met, model, rival))
+    def worth(peer: Seat) -> float:
+        return _unsure(own.quality, peer.quality) / (1 + _times(met, model, peer.model))
 
-    best = min(sorted(rivals), key=lambda rival: (-worth(rival), _drawn(seed, rival)))
-    peer = panel.seats_of(best)[0]
-    prompt = min(prompts, key=lambda p: (met.get(met_key(model, best, p.name), 0), _drawn(seed, p.suite, p.name)))
-    times = _met(met, model, best)
-    words = (
-        f"nearest in strength of {len(rivals)}, met {times} times before" if len(rivals) > 1 else "the only other model"
-    )
-    return Pairing(own=own, peer=peer, prompt=prompt, seed=seed, why=words)
-
-
-def count_met(pairs: Iterable[tuple[str, str, str]]) -> dict[tuple[str, str, str], int]:
-    """From (model, peer, prompt) of each judged pair."""
-    counts: dict[tuple[str, str, str], int] = {}
-    for model, peer, prompt in pairs:
-        key = met_key(model, peer, prompt)
-        counts[key] = counts.get(key, 0) + 1
-    return counts
+    found = []
+    for peer in sorted(
+        (panel.seats_of(rival)[0] for rival in rivals), key=lambda peer: (-worth(peer), _drawn(seed, peer.model))
+    ):
+        left = [topic for topic in topics if not met.get(met_key(model, peer.model, topic.name))]
+        if left:
+            topic = min(left, key=lambda topic: _drawn(seed, topic.suite, topic.name))
+            found.append(Pairing(own=own, peer=peer, topic=topic, seed=seed))
+    return tuple(found) or f"{model} has met every other model on every prompt that only a judge can weigh"
 
 
 def _unsure(one: float | None, other: float | None) -> float:
@@ -103,7 +93,7 @@ def _strength(quality: float | None) -> float:
     return math.log(q / (1.0 - q))
 
 
-def _met(met: Met, model: str, rival: str) -> int:
+def _times(met: Met, model: str, rival: str) -> int:
     one, other = min(model, rival), max(model, rival)
     return sum(n for (first, second, _), n in met.items() if (first, second) == (one, other))
 

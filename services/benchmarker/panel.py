@@ -35,6 +35,10 @@ class Chair(msgspec.Struct, frozen=True, kw_only=True):
     kin: bool
     why: str
 
+    @property
+    def tested(self) -> bool:
+        return self.judge is not None and self.judge.standing == "sound"
+
 
 class NoJudge(msgspec.Struct, frozen=True):
     """Nobody can judge the pair, and why."""

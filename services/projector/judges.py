@@ -1,7 +1,7 @@
 """Every judge's record, as the log up to now adds up to it.
 
-Answers ``rpc.projector.judges``. The rows are all there is to it: ``schemas.bias`` makes the same of them anywhere. With them go
-the pairs that were judged, so that whoever picks the next one knows who has met whom on what.
+Answers ``rpc.projector.judges``. The rows are all there is to it: ``schemas.bias`` makes the same of them anywhere. With them
+go the known pairs that each has judged, so that none is asked twice.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from schemas.bias import Judge, Judges
+from schemas.bias import Judges, Records, Seen
 from schemas.judgements import Judgement
 from services.projector.store import Store
 
@@ -21,25 +21,11 @@ FROM judgements WHERE kind <> 'human' OR tasks[1] IN (SELECT task FROM written) 
 """People's words count here only where a judge was asked about the same answers."""
 
 
-class Seen(msgspec.Struct, frozen=True, kw_only=True):
-    """The known pairs that a judge has given its word on."""
-
-    judge: str
-    digest: str | None
-    known: tuple[str, ...]
-
-
-class JudgesAnswer(msgspec.Struct, kw_only=True):
-    position: int
-    judges: tuple[Judge, ...]
-    seen: tuple[Seen, ...]
-
-
-def judges(store: Store) -> JudgesAnswer:
+def judges(store: Store) -> Records:
     folded = Judges(msgspec.convert(_without_nulls(row), Judgement) for row in store.ask(ROWS))
     records = folded.records()
     seen = (Seen(judge=r.model, digest=r.digest, known=tuple(sorted(folded.known(r.model, r.digest)))) for r in records)
-    return JudgesAnswer(position=store.position, judges=records, seen=tuple(seen))
+    return Records(position=store.position, judges=records, seen=tuple(seen))
 
 
 def _without_nulls(row: dict[str, Any]) -> dict[str, Any]:

@@ -1,0 +1,38 @@
+"""Which models may be given unasked work now, and where?
+
+Answers it for a debt of quality, whose candidates and judge sit on machines other than the debt's too: each must be idle, within
+its own budget and without a use by others. Pure.
+"""
+
+from __future__ import annotations
+
+from schemas.statistics import Statistics, effective
+from services.benchmarker.budget import STANDARD, Rules, why_not
+from services.benchmarker.debts import Debt, answers, fits, resident
+from services.benchmarker.panel import Panel, Seat
+from services.benchmarker.state import Fleet
+
+
+def panel_of(fleet: Fleet, stats: Statistics, domain: str, now_us: int, *, rules: Rules = STANDARD) -> Panel:
+    """The seats for a debt in ``domain``. Nothing is driven out of memory for them."""
+    seats = []
+    for worker, machine in sorted(fleet.machines.items()):
+        for info in machine.report.models:
+            if not answers(machine, info) or not (resident(machine, info) or fits(machine, info)):
+                continue
+            work = Debt(kind="probe", model=info.name, worker=worker, domain=domain, reason="unmeasured", gain=0.0)
+            if why_not(work, fleet, now_us, rules=rules) is not None:
+                continue
+            known = effective(stats, info.name, domain, worker, model_bytes=info.bytes, now_us=now_us)
+            seats.append(
+                Seat(
+                    model=info.name,
+                    worker=worker,
+                    digest=info.digest,
+                    quantisation=info.quantisation,
+                    resident=resident(machine, info),
+                    quality=known.quality.value,
+                    decode_tps=known.decode.value,
+                )
+            )
+    return Panel(seats=tuple(seats))

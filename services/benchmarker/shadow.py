@@ -1,0 +1,241 @@
+"""Paying a debt of quality: which answer is better, by a check where there is one, by a judge where there is not.
+
+Answers "who runs what, in which order, and what is said about it?". All work is bench work through ``Asking``, one task at a
+time, so that real work never waits for more than one of them; whoever cancels ``pay`` takes it all back, and nothing is said that
+was not seen. A judge's word counts once it has found known truths (``schemas.bias``); until then it is tested, a few at a time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from typing import NamedTuple
+
+from schemas.bias import Records, by_key, weigh
+from schemas.events import BenchCompleted, Event, Pick, QualityJudged
+from schemas.judgements import KNOWN
+from schemas.judging import combine, pair_events
+from services.benchmarker.asking import CLIENT
+from services.benchmarker.debts import Debt
+from services.benchmarker.errand import Asks, Errand, GivenUp, Told
+from services.benchmarker.graders import grade, name_of
+from services.benchmarker.known_pairs import KNOWN_PAIRS, KnownPair
+from services.benchmarker.pairs import Pairing, Topic, met_key, ranked
+from services.benchmarker.panel import Chair, NoJudge, Panel, Seat
+from services.benchmarker.suites import Prompt, Suite, suites
+
+TESTED_AT_ONCE = 4
+"""Known pairs for one debt: eight answers of ten tokens. The rest waits for the next idle moment."""
+SILENT_S = 600.0
+"""A judge that gave no answer in either order is left alone for so long."""
+RECENT_MOST = 500
+"""Answers kept for another comparison: suite answers of at most some thousand characters."""
+
+Say = Callable[[Event], Awaitable[None]]
+
+
+class Outcome(NamedTuple):
+    """Whether anything was asked, and what came of it, in words. Without work the debt is not payable now."""
+
+    worked: bool
+    why: str
+
+
+class Shadow:
+    """``await shadow.pay(debt, asking, panel, say)``. ``records`` fetches the judges' records, ``seed`` settles equal choices."""
+
+    def __init__(
+        self,
+        records: Callable[[], Awaitable[Records]],
+        *,
+        unix: Callable[[], float],
+        new_id: Callable[[], str],
+        seed: Callable[[], int],
+        by: str = CLIENT,
+        domains: Mapping[str, Suite] | None = None,
+    ) -> None:
+        self._records, self._unix, self._new_id, self._seed, self._by = records, unix, new_id, seed, by
+        self._suites = suites() if domains is None else domains
+        self._recent: dict[tuple[str, str | None, str, str], Told] = {}
+        self._met: dict[tuple[str, str, str], int] = {}
+        self._checked: dict[tuple[str, str | None, str], int] = {}
+        self._tested: dict[tuple[str, str | None], set[str]] = {}
+        self._silent_until: dict[str, float] = {}
+
+    async def pay(self, debt: Debt, asking: Asks, panel: Panel, say: Say) -> Outcome:
+        """One more sample of the debt's quality, or a step towards a judge that can give it."""
+        records = await self._records()
+        now = self._unix()
+        seats = tuple(seat for seat in panel.seats if self._silent_until.get(seat.model, 0.0) <= now)
+        try:
+            return await self._pay(
+                debt, Errand(debt, asking), Panel(seats=seats, judges=by_key(records.judges)), records, say
+            )
+        except GivenUp as error:
+            return Outcome(True, str(error))
+
+    async def _pay(self, debt: Debt, ask: Errand, panel: Panel, records: Records, say: Say) -> Outcome:
+        suite = self._suites.get(debt.domain)
+        if suite is None:
+            return Outcome(False, f"no suite asks about {debt.domain}")
+        found = self._paired(debt, panel, suite)
+        if isinstance(found, tuple):
+            pairing, chair = found
+            if not chair.tested:
+                return await self._test(chair.seat, ask, records, say)
+            return await self._compare(pairing, chair, suite, ask, say)
+        own = next((seat for seat in panel.seats_of(debt.model) if seat.worker == debt.worker), None)
+        if own is not None and (prompt := self._next_check(own, suite)) is not None:
+            return await self._check(own, prompt, suite, ask, say)
+        return Outcome(False, found)
+
+    def _paired(self, debt: Debt, panel: Panel, suite: Suite) -> tuple[Pairing, Chair] | str:
+        """The pair worth most among those with the best judge: a tested stranger, then one to be tested, then a relative."""
+        topics = [Topic(suite=suite.name, name=prompt.id) for prompt in suite.judged]
+        pairings = ranked(debt.model, debt.worker, panel, topics, self._met, self._seed())
+        if isinstance(pairings, str):
+            return pairings
+        chairs = [panel.choose(pairing.own, pairing.peer) for pairing in pairings]
+        able = [found for found in zip(pairings, chairs, strict=True) if isinstance(found[1], Chair)]
+        if not able:
+            return next(chair.why for chair in chairs if isinstance(chair, NoJudge))
+        pairing, chair = min(
+            able, key=lambda found: isinstance(found[1], Chair) and (found[1].kin, not found[1].tested)
+        )
+        assert isinstance(chair, Chair)
+        return pairing, chair
+
+    # -- a pair ------------------------------------------------------------------------------------------------------------
+
+    async def _compare(self, pairing: Pairing, chair: Chair, suite: Suite, ask: Errand, say: Say) -> Outcome:
+        prompt = next(prompt for prompt in suite.prompts if prompt.id == pairing.topic.name)
+        one = await self._answer(pairing.own, prompt, suite, ask)
+        other = await self._answer(pairing.peer, prompt, suite, ask)
+        tasks = (one.side.task, other.side.task)
+        picks = await ask.judge(chair.seat, prompt.text, prompt.language, one.text, other.text, tasks)
+        self._note_silence(chair.seat, picks)
+        value, words = combine(*picks)
+        sides = [(told.side.model, told.side.chars) for told in (one, other)]
+        weight, kin, doubt = weigh(chair.judge, sides[0], sides[1], value)
+        for event in pair_events(
+            one.side,
+            other.side,
+            picks,
+            pair=self._new_id(),
+            domain=suite.domain,
+            judge=chair.seat.model,
+            judge_digest=chair.seat.digest,
+            weight=weight,
+            kin=kin,
+            at=self._unix(),
+            by=self._by,
+            suite=suite.name,
+            prompt=prompt.id,
+        ):
+            await say(event)
+        key = met_key(pairing.own.model, pairing.peer.model, prompt.id)
+        self._met[key] = self._met.get(key, 0) + 1
+        return Outcome(True, f"{one.side.model} against {other.side.model}: {words}" + (f" ({doubt})" if doubt else ""))
+
+    async def _answer(self, seat: Seat, prompt: Prompt, suite: Suite, ask: Errand) -> Told:
+        """Asked now, unless the same model has answered it lately."""
+        key = (seat.model, seat.digest, suite.name, prompt.id)
+        if key not in self._recent:
+            if len(self._recent) >= RECENT_MOST:
+                del self._recent[next(iter(self._recent))]
+            self._recent[key] = await ask.answer(seat, prompt, suite)
+        return self._recent[key]
+
+    # -- a judge's test ----------------------------------------------------------------------------------------------------
+
+    async def _test(self, judge: Seat, ask: Errand, records: Records, say: Say) -> Outcome:
+        tested = self._tested.setdefault((judge.model, judge.digest), set())
+        for seen in records.seen:
+            if (seen.judge, seen.digest) == (judge.model, judge.digest):
+                tested.update(seen.known)
+        todo = [known for known in KNOWN_PAIRS if known.name not in tested][:TESTED_AT_ONCE]
+        for known in todo:
+            picks = await ask.judge(judge, known.prompt, known.language, known.right, known.wrong)
+            self._note_silence(judge, picks)
+            await say(self._known(judge, known, picks, ask))
+            if "missing" in picks:
+                return Outcome(True, f"{judge.model} gave no answer to a known pair")
+            tested.add(known.name)
+        return Outcome(bool(todo), f"{judge.model} was tested on {len(tested)} of {len(KNOWN_PAIRS)} known pairs")
+
+    def _note_silence(self, judge: Seat, picks: tuple[Pick, Pick]) -> None:
+        if picks == ("missing", "missing"):
+            self._silent_until[judge.model] = self._unix() + SILENT_S
+
+    def _known(self, judge: Seat, known: KnownPair, picks: tuple[Pick, Pick], ask: Errand) -> BenchCompleted:
+        value, words = combine(*picks)
+        return BenchCompleted(
+            id=self._new_id(),
+            at=self._unix(),
+            by=self._by,
+            task=ask.last,
+            suite=KNOWN,
+            prompt=known.name,
+            model=judge.model,
+            worker=judge.worker,
+            digest=judge.digest,
+            domain=ask.debt.domain,
+            grade=value,
+            detail=words.replace("own", "the right one").replace("peer", "the wrong one"),
+            quantisation=judge.quantisation,
+            check="known",
+            picks=picks,
+            chars=(len(known.right), len(known.wrong)),
+        )
+
+    # -- a check -----------------------------------------------------------------------------------------------------------
+
+    def _next_check(self, own: Seat, suite: Suite) -> Prompt | None:
+        """The one that the model was asked least lately; each once."""
+        fresh = [prompt for prompt in suite.checked if not self._checked.get((own.model, own.digest, prompt.id))]
+        return fresh[self._seed() % len(fresh)] if fresh else None
+
+    async def _check(self, own: Seat, prompt: Prompt, suite: Suite, ask: Errand, say: Say) -> Outcome:
+        told = await self._answer(own, prompt, suite, ask)
+        self._checked[own.model, own.digest, prompt.id] = 1
+        assert prompt.check is not None
+        found = await asyncio.to_thread(grade, prompt.check, told.text)
+        said = BenchCompleted(
+            id=self._new_id(),
+            at=self._unix(),
+            by=self._by,
+            task=told.side.task,
+            suite=suite.name,
+            prompt=prompt.id,
+            model=own.model,
+            worker=own.worker,
+            digest=own.digest,
+            domain=suite.domain,
+            grade=found.value,
+            detail=found.why,
+            quantisation=own.quantisation,
+            check=name_of(prompt.check),
+        )
+        await say(said)
+        if found.value is not None:
+            await say(_judged(said, found.value, self._new_id()))
+        return Outcome(True, f"{own.model} on {prompt.id}: {found.why}")
+
+
+def _judged(said: BenchCompleted, value: float, id: str) -> QualityJudged:
+    return QualityJudged(
+        id=id,
+        at=said.at,
+        by=said.by,
+        cause=said.id,
+        model=said.model,
+        digest=said.digest,
+        quantisation=said.quantisation,
+        domain=said.domain,
+        source="check",
+        value=value,
+        judge=said.check,
+        tasks=(said.task,),
+        suite=said.suite,
+        prompt=said.prompt,
+    )
