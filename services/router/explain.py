@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from schemas.events import (
     AnyEvent,
     AttemptFailed,
+    QualityJudged,
     TaskCancelled,
     TaskCompleted,
     TaskDead,
@@ -22,6 +23,7 @@ from schemas.events import (
 )
 from services.router.comparison import compare
 from services.router.decision_words import Names, decision_words, named, seconds
+from services.router.judgement_words import judgement_words
 from services.router.policy.routes import AUTO
 from services.router.port import TaskStatus
 
@@ -135,6 +137,8 @@ def _event_words(
         case TaskDead():
             why = ", ".join(_FAILURES[failure] for failure in event.failures)
             return [f"Given up after {_times(event.attempts)}{_detail(why)}{_detail(event.detail)}."]
+        case QualityJudged():
+            return [judgement_words(event)]
         case _:
             return []
 

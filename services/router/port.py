@@ -5,7 +5,7 @@ Answers "what can a surface ask of the router?". No surface touches NATS, the fo
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Any, Literal, Protocol
 
@@ -20,6 +20,7 @@ from schemas.events import (
     Kind,
     Options,
     Outcome,
+    QualityJudged,
     TaskRouted,
     Times,
     Tokens,
@@ -29,10 +30,12 @@ from schemas.events import (
 )
 from schemas.statistics import Statistics
 from schemas.work import Answer, Body
+from services.router.contest import Eligible, Referee
 from services.router.fleet import Fleet
 from services.router.measures import Measures
 from services.router.policy.routes import Routes
 from services.router.prospect import Prospect
+from services.router.rating import Pick, Rated, Rating
 from services.router.verification import Verification
 from services.router.versus import Versus
 
@@ -245,6 +248,31 @@ class RouterPort(Protocol):
     async def versus(self, asked: NewTask | str, what: str) -> Versus:
         """What a policy, a route, a past task or the statistics of a past time say of a task that might be asked, or of one
         that was (its id). Raises HeadraceError where ``what`` is none of these."""
+        ...
+
+    async def rate(self, rating: Rating) -> Rated | None:
+        """Store what somebody thinks of an answer; None where nobody knows the task. Waits a moment for the answer's end. Raises
+        NotRated where there is no answer (yet), HeadraceError where that cannot be known now."""
+        ...
+
+    async def pick(self, pick: Pick) -> Rated | None:
+        """Store which answer of a comparison somebody prefers; None where nobody knows the comparison or the entry."""
+        ...
+
+    def eligible(self, task: NewTask, models: Sequence[str], workers: Sequence[str]) -> Eligible:
+        """Who could answer the task now, of these models and workers (ids; none means all). Raises UnknownModel."""
+        ...
+
+    async def referee(self, models: Sequence[str], domain: str, wanted: str | None) -> Referee | None:
+        """Who judges between these models; None where nobody can. Reads the judges' records from the log."""
+        ...
+
+    async def judged(self, event: QualityJudged) -> None:
+        """Store a judge's word once, under its id; who says it, and when, is the router's to add."""
+        ...
+
+    async def comparison(self, compare: str) -> tuple[str, ...]:
+        """A comparison's tasks in their order, its judges' among them; empty where nobody knows it."""
         ...
 
     async def pause(self, worker: str, for_s: float | None, reason: str) -> None:

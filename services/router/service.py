@@ -24,7 +24,9 @@ from services.router.dispatch.permits import Limits
 from services.router.dispatch.turn import Absence
 from services.router.domains import Rule
 from services.router.door import Door
+from services.router.evidence import Evidence
 from services.router.execute import Executor, wake_nobody
+from services.router.feedback import Feedback
 from services.router.follow import Channels
 from services.router.fullness import Places
 from services.router.hearing import Hearing
@@ -50,7 +52,7 @@ SOON_S = 0.001
 """Short beside any deadline; long enough that several acks of one pass are one look."""
 
 
-class RouterService(Questions):
+class RouterService(Questions, Evidence):
     """Implements ``RouterPort``. ``start`` returns when the log has been read; ``close`` leaves nothing running."""
 
     def __init__(
@@ -82,6 +84,11 @@ class RouterService(Questions):
         self.channels = Channels()
         self._tally = Tally()
         self._lookback = Lookback(bus, self.desk)
+        self._feedback = Feedback(
+            bus, self.desk, self.channels, self._lookback, clock, salt=new_id().encode(),
+            passed=lambda seq: self._hearing.passed(seq), decides=self._decides,
+        )  # fmt: skip
+        self._reading = asyncio.Lock()
         self._readers = Readers(bus, self.desk, self.channels, unix=clock.unix, grace_s=grace_s)
         self._rises = Rises()
         self._places = (0.0, {})
@@ -128,6 +135,7 @@ class RouterService(Questions):
         if loops:
             await asyncio.wait(loops)
         await self._readers.close()
+        await self._feedback.close()
         await self._decider.close()
         await self._executor.close()
         await self._hearing.stop()
@@ -171,6 +179,7 @@ class RouterService(Questions):
                 "another machine served than planned", action="release_deviated", **msgspec.structs.asdict(deviation)
             )
         self._readers.told(event)
+        self._feedback.told(event)
 
     def _soon(self) -> None:
         """Look again, once for all that was done within a millisecond."""
@@ -220,7 +229,10 @@ class RouterService(Questions):
                 task
             )  # a full queue must not make work for a decision service, nor be told of seconds later
             task = await self._decider.advised(task)
-        return await self._door.submit(task)
+        repeats, accepted = self._feedback.noticed(task)
+        submitted = await self._door.submit(msgspec.structs.replace(task, repeats=repeats))
+        accepted(submitted.task)
+        return submitted
 
     async def cancel(self, task: str, reason: str) -> bool:
         found, channel = self.desk.state.task(task), self.channels.get(task)

@@ -8,21 +8,24 @@ from __future__ import annotations
 
 import asyncio
 import difflib
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
 import msgspec
 
 from schemas.errors import HeadraceError, UnknownModel
-from schemas.events import Choice, Domain, FailureClass, ModelInfo, TaskRouted, Tokens
+from schemas.events import Choice, Domain, FailureClass, ModelInfo, QualityJudged, TaskRouted, Tokens
 from schemas.statistics import Statistics
 from schemas.work import Answer, encode_wire
+from services.router.compare import eligible
+from services.router.contest import Eligible, Referee
 from services.router.dispatch.permits import UNLIMITED
 from services.router.dispatch.planner import Plan
 from services.router.dispatch.state import RouterState
 from services.router.fleet import Fleet, WorkerView
 from services.router.measures import Measures, measures
+from services.router.policy.request import RouteRequest
 from services.router.port import (
     EndUpdate,
     NewTask,
@@ -35,6 +38,7 @@ from services.router.port import (
     TokenUpdate,
     Update,
 )
+from services.router.rating import NotRated, Pick, Rated, Rating
 from services.router.tally import Tally
 from services.router.verification import Verification
 from services.router.versus import Versus
@@ -208,6 +212,8 @@ class MemoryRouter:
         self.plays: dict[str, Play] = {}
         self.tally = Tally()
         self.proof = Verification(decision="task.routed", same=True, position=3, folded=5)
+        self.referees: Referee | None = None
+        self.judgements: list[QualityJudged] = []
         self._submitted = asyncio.Event()
         self._running: set[asyncio.Task[None]] = set()
 
@@ -286,6 +292,42 @@ class MemoryRouter:
             raise UnknownPolicy(what, ("least_completion",))
         before = self._decision(self.plays[asked].asked if isinstance(asked, str) else asked)
         return Versus(what=what, label=what, other=before, asked=before, words=("The choice is the same.",))
+
+    async def rate(self, rating: Rating) -> Rated | None:
+        """A task's name stands for the message it was submitted as, too."""
+        play = self.plays.get(rating.task or rating.message or "")
+        if play is None:
+            return None
+        if not play.ended or play.answer is None:
+            raise NotRated(f"task {play.status.task} is still {play.status.state}", retry_after_s=2.0)
+        return self._judge(play, rating.client, rating.value, rating.comment)
+
+    async def pick(self, pick: Pick) -> Rated | None:
+        plays = [play for play in self.plays.values() if play.asked.parent == pick.compare]
+        chosen = next((p for n, p in enumerate(plays, 1) if pick.chosen in (n, p.status.task)), None)
+        return None if chosen is None else self._judge(chosen, pick.client, 1.0, pick.comment)
+
+    def _judge(self, play: Play, client: str, value: float, comment: str | None) -> Rated:
+        event = builders.build(
+            QualityJudged, source="thumb", value=value, client=client, comment=comment, tasks=(play.status.task,),
+            model=play.status.model or "qwen3", worker=play.status.worker, judge=None, peer=None,
+        )  # fmt: skip
+        again = any((e.tasks, e.client, e.value) == (event.tasks, client, value) for e in self.judgements)
+        self.judgements.append(event)
+        return Rated(task=play.status.task, events=(event,), before=again)
+
+    def eligible(self, task: NewTask, models: Sequence[str], workers: Sequence[str]) -> Eligible:
+        request = RouteRequest(prompt_tokens=10, max_tokens=task.options.max_tokens, wants=task.wants, kind=task.kind)
+        return eligible(request, self.view, self.numbers, models=models, workers=workers, slider=1.0, now_us=0)
+
+    async def referee(self, models: Sequence[str], domain: str, wanted: str | None) -> Referee | None:
+        return self.referees if wanted is None else Referee(model=wanted)
+
+    async def judged(self, event: QualityJudged) -> None:
+        self.judgements.append(event)
+
+    async def comparison(self, compare: str) -> tuple[str, ...]:
+        return tuple(name for name, play in self.plays.items() if play.asked.parent == compare)
 
     async def pause(self, worker: str, for_s: float | None, reason: str) -> None:
         self._replace(worker, paused=True, paused_until_us=None if for_s is None else int(for_s * 1e6))

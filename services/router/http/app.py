@@ -8,7 +8,9 @@ from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 
 from schemas.errors import HeadraceError
+from services.router.http.compare import compare_routes
 from services.router.http.deciding import deciding_routes
+from services.router.http.feedback import feedback_routes
 from services.router.http.live import Timing
 from services.router.http.metrics import metrics_routes
 from services.router.http.native import native_routes
@@ -34,6 +36,8 @@ def create_app(router: RouterPort, *, timing: Timing | None = None) -> FastAPI:
     app.include_router(stats_routes(router))
     app.include_router(metrics_routes(router))
     app.include_router(pausing_routes(router))
+    app.include_router(feedback_routes(router))
+    app.include_router(compare_routes(router, timing))
     app.include_router(openai_routes(router, timing))
     app.add_exception_handler(HeadraceError, _on_refusal)
     app.add_exception_handler(HTTPException, _on_http)

@@ -83,25 +83,24 @@ class Line:
                 await asyncio.sleep(every_s - silent_s)
 
 
-class Live(Response, ABC):
-    """A response that lasts as long as its task. Subclasses say how updates and failures look."""
+class Lasting(Response, ABC):
+    """A response that lasts as long as something happens. Subclasses follow it, and say how failures look."""
 
-    def __init__(self, router: RouterPort, task: str, timing: Timing) -> None:
+    def __init__(self, router: RouterPort, timing: Timing) -> None:
         super().__init__()
         self.router = router
-        self.task = task
         self.timing = timing
 
     @abstractmethod
-    async def on_update(self, line: Line, update: Update) -> bool:
-        """Write what the update means; True ends the response."""
+    async def follow(self, line: Line) -> None:
+        """Write what happens until the end. Raises HeadraceError where the router fails."""
 
     async def on_hold_over(self, line: Line) -> None:
         """Called once, ``hold_s`` after the request: open the line if it should not wait any longer."""
 
     @abstractmethod
     async def on_failure(self, line: Line, problem: Problem) -> None:
-        """The router, not the task, failed: end the response with ``problem``, whatever was sent before."""
+        """The router failed, not what is followed: end the response with ``problem``, whatever was sent before."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         line = Line(send)
@@ -117,21 +116,35 @@ class Live(Response, ABC):
             await _stop(ticker)
 
     async def _follow(self, line: Line) -> None:
-        problem = STOPPED
         try:
-            async with self.router.follow(self.task) as updates:
-                async for update in updates:
-                    if await self.on_update(line, update):
-                        return
+            await self.follow(line)
         except HeadraceError as error:
-            problem = problem_of(error)
-        await self.on_failure(line, problem)
+            await self.on_failure(line, problem_of(error))
 
     async def _tick(self, line: Line) -> None:
         await asyncio.sleep(self.timing.hold_s)
         await self.on_hold_over(line)
         if line.is_open:
             await line.keep_alive(self.timing.keep_alive_s)
+
+
+class Live(Lasting):
+    """A response that lasts as long as its task. Subclasses say how updates look."""
+
+    def __init__(self, router: RouterPort, task: str, timing: Timing) -> None:
+        super().__init__(router, timing)
+        self.task = task
+
+    @abstractmethod
+    async def on_update(self, line: Line, update: Update) -> bool:
+        """Write what the update means; True ends the response."""
+
+    async def follow(self, line: Line) -> None:
+        async with self.router.follow(self.task) as updates:
+            async for update in updates:
+                if await self.on_update(line, update):
+                    return
+        await self.on_failure(line, STOPPED)
 
 
 async def until_gone(receive: Receive, work: Coroutine[Any, Any, None]) -> bool:

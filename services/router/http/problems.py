@@ -15,6 +15,7 @@ from starlette.responses import Response
 from schemas.errors import BusError, HeadraceError, UnknownModel, UnknownRoute, UnknownTarget
 from services.router.http.reading import BadRequest
 from services.router.port import Busy, TaskStatus, TooLarge, UnknownDomain, UnknownWorker
+from services.router.rating import NotRated
 
 AGAIN_S = 5.0
 """Retry-After where nobody computed one: a NATS server or a worker that restarts is back by then."""
@@ -35,8 +36,8 @@ class Problem(msgspec.Struct, frozen=True, kw_only=True):
 class UnknownTask(HeadraceError, LookupError):
     """No such task, or one forgotten by everybody."""
 
-    def __init__(self, task: str) -> None:
-        super().__init__(f"no task {task[:64]!r} is known; GET /queue lists the present ones")
+    def __init__(self, task: str, told: str | None = None) -> None:
+        super().__init__(told or f"no task {task[:64]!r} is known; GET /queue lists the present ones")
 
 
 def problem_of(error: HeadraceError) -> Problem:
@@ -61,6 +62,8 @@ def problem_of(error: HeadraceError) -> Problem:
             return Problem(status=404, code="unknown_target", message=message, field="route")
         case UnknownTask():
             return Problem(status=404, code="unknown_task", message=message)
+        case NotRated():
+            return Problem(status=409, code="not_rated", message=message, retry_after_s=error.retry_after_s)
         case Busy():
             return Problem(
                 status=error.status,

@@ -23,13 +23,13 @@ class TaskStream(Live):
             await self.on_hold_over(line)
         match update:
             case TokenUpdate():
-                await line.write(b"event: token\ndata: " + _token(update) + b"\n\n")
+                await line.write(b"event: token\ndata: " + _encode(token_piece(update)) + b"\n\n")
             case StatusUpdate(status=status):
-                await line.write(_event("status", status))
+                await line.write(sse_event("status", status))
             case RestartUpdate():
-                await line.write(_event("restart", {"attempt": update.attempt, "reason": update.reason}))
+                await line.write(sse_event("restart", {"attempt": update.attempt, "reason": update.reason}))
             case EndUpdate():
-                await line.write(_event("end", end_of(self.router, update.status, update.answer)))
+                await line.write(sse_event("end", end_of(self.router, update.status, update.answer)))
                 await line.close()
                 return True
         return False
@@ -39,7 +39,7 @@ class TaskStream(Live):
 
     async def on_failure(self, line: Line, problem: Problem) -> None:
         if line.is_open:
-            await line.write(_event("error", native_form(problem)["error"]))
+            await line.write(sse_event("error", native_form(problem)["error"]))
         else:
             response = respond(problem, openai=False)
             await line.open(dict(response.headers), problem.status)
@@ -51,7 +51,7 @@ def end_of(router: RouterPort, status: TaskStatus, answer: Answer | None) -> dic
     return {"status": status, "worker_name": worker_name(router, status.worker), "answer": answer}
 
 
-def _token(update: TokenUpdate) -> bytes:
+def token_piece(update: TokenUpdate) -> dict[str, Any]:
     """Without the fields that are empty, which are most: a token is a few bytes."""
     piece: dict[str, Any] = {"attempt": update.attempt, "index": update.index}
     if update.text:
@@ -60,8 +60,8 @@ def _token(update: TokenUpdate) -> bytes:
         piece["thinking"] = update.thinking
     if update.tool_calls:
         piece["tool_calls"] = update.tool_calls
-    return _encode(piece)
+    return piece
 
 
-def _event(name: str, value: Any) -> bytes:
+def sse_event(name: str, value: Any) -> bytes:
     return b"".join((b"event: ", name.encode(), b"\ndata: ", _encode(value), b"\n\n"))

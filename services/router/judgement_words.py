@@ -1,0 +1,28 @@
+"""What was said about an answer, in words: a rating, a judge's verdict, a check, a signal.
+
+Answers "what speaks for this answer, and what against it?". Weak evidence is called weak. Pure.
+"""
+
+from __future__ import annotations
+
+from schemas.events import QualityJudged
+from services.router.signals import words_of
+
+_THUMBS = {1.0: "Rated good", 0.5: "Rated neither good nor bad", 0.0: "Rated bad"}
+_BESIDE = {1.0: "Preferred to", 0.5: "Called as good as", 0.0: "Put behind"}
+
+
+def judgement_words(event: QualityJudged) -> str:
+    """One sentence."""
+    if event.source == "signal":
+        words = words_of(event.signal)
+        return f"{words[0].upper()}{words[1:]}."
+    who = event.client if event.source == "thumb" else event.judge
+    by = f" by {who}" if who else ""
+    told = f": {event.comment}" if event.comment else ""
+    if event.peer is not None:
+        uncounted = " (not counted)" if not event.weight else ""
+        return f"{_BESIDE.get(event.value, f'Worth {event.value:.2f} beside')} {event.peer}{by}{uncounted}{told}."
+    if event.source == "thumb":
+        return f"{_THUMBS.get(event.value, f'Rated {event.value:.2f} of 1')}{by}{told}."
+    return f"{'Checked' if event.source == 'check' else 'Judged'} {event.value:.2f} of 1{by}{told}."
