@@ -1,6 +1,7 @@
 """``python -m simulation [--seed N | --seeds N]``: run histories, print violations, and the seeds that replay them.
 
-``python -m simulation fleet ...`` measures the planner on a fleet instead; see ``--help`` there."""
+``python -m simulation fleet ...`` measures the planner on a fleet instead, ``... evidence ...`` what the fleet finds out by itself;
+see ``--help`` there."""
 
 from __future__ import annotations
 
@@ -16,6 +17,10 @@ def main() -> int:
         from simulation.fleet.command import main as fleet
 
         return fleet(sys.argv[2:])
+    if sys.argv[1:2] == ["evidence"]:
+        from simulation.evidence.command import main as evidence
+
+        return evidence(sys.argv[2:])
     parser = argparse.ArgumentParser(prog="python -m simulation", description=__doc__)
     parser.add_argument("--seed", type=int, help="replay one seed and print its report")
     parser.add_argument("--seeds", type=int, default=1000, help="how many seeds to run (default 1000)")

@@ -94,6 +94,12 @@ def random_work(fleet: str, seed: int, *, tasks: int, load: float) -> Instance:
     return _instance(seed, rng, machines, moments, False, clients=4, classes=True)
 
 
+def timed(fleet: str, seed: int, moments: list[float], **changes: object) -> Instance:
+    """Tasks at ``moments`` and whatever else happens to the machines meanwhile."""
+    rng, machines = _begin(fleet, seed, "timed")
+    return _with(_instance(seed, rng, machines, moments, False), **changes)
+
+
 def rng_of(kind: str, seed: int) -> random.Random:
     """Chance of its own for everything that has a name."""
     return random.Random(f"{kind}.{seed}")

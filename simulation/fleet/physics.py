@@ -138,9 +138,6 @@ class Instance:
     def load_s(self, model: str, machine: Machine) -> float:
         return 0.0 if self.warm else MODELS[model] / machine.disk + LOAD_FLOOR_S
 
-    def absences(self, machine: str) -> tuple[Span, ...]:
-        return (*((self.away[machine],) if machine in self.away else ()), *self.naps.get(machine, ()))
-
     def others_use(self, machine: str, at: float) -> float:
         return max((use for since, until, use in self.used.get(machine, ()) if since <= at < until), default=0.0)
 

@@ -106,9 +106,10 @@ class Product:
         self._remember()
         for station in self.stations.values():
             station.boot()
-            for gone, back in self.instance.absences(station.name):
+            away = [(*self.instance.away[station.name], station.boot)] if station.name in self.instance.away else []
+            for gone, back, rise in [*away, *((*nap, station.wake) for nap in self.instance.naps.get(station.name, ()))]:
                 self.kernel.after(INTRODUCED_S + gone, None, station.vanish)
-                self.kernel.after(INTRODUCED_S + back, None, station.boot)
+                self.kernel.after(INTRODUCED_S + back, None, rise)
         self._pulse()
         for job in self._arrivals.first():
             self.kernel.after(INTRODUCED_S + job.at, None, self._submit, job)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from schemas.events import (
     Credit,
+    Gpu,
     ModelInfo,
     RunningAttempt,
     TaskCompleted,
@@ -67,6 +68,15 @@ class Station:
     def vanish(self) -> None:
         """Abruptly: what runs is lost, what is sent there too."""
         self.asleep = True
+
+    def wake(self) -> None:
+        """As it fell asleep, with its models in memory; what ran then is lost."""
+        self.asleep, self.free, self._seen = False, 1, None
+        for task, _ in self.hands:
+            self.product.running.pop(task, None)
+        self.hands.clear()
+        self._beat(self.boot_id)
+        self.product.later(self.product.match)
 
     @property
     def resident(self) -> tuple[str, ...] | None:
@@ -199,6 +209,12 @@ class Station:
             running=running, armed=dict(self.armed),
         )  # fmt: skip
 
+    def _gpus(self) -> tuple[Gpu, ...] | None:
+        if not self.machine.reports:
+            return None
+        used = sum(MODELS[model] for model in self.memory.resident)
+        return (Gpu(vram_total_bytes=int(self.machine.vram * 1e9), vram_used_bytes=int(used * 1e9)),)
+
     def _beat(self, boot: str) -> None:
         if self.asleep or boot != self.boot_id:
             return
@@ -208,7 +224,7 @@ class Station:
             WorkerLoad(
                 **self.product.envelope(self.name), worker=self.name, boot=boot, seq=self.beats,
                 uptime_s=self.kernel.now, interval_s=self.product.heartbeat_s, backend_up=True, resident=self.resident,
-                others_use=self.others_use, on_battery=self.on_battery, credit=self.credit(), unreadable=silent,
+                others_use=self.others_use, on_battery=self.on_battery, gpus=self._gpus(), credit=self.credit(), unreadable=silent,
             )
         )  # fmt: skip
         self.kernel.after(self.product.heartbeat_s, None, self._beat, boot)
