@@ -46,6 +46,7 @@ class DemoFleet:
         router_port: int = 0,
         restart: bool = True,
         config: Path | None = None,
+        benchmarker: bool = False,
         say: Say = lambda _line: None,
     ) -> None:
         self.model = MODEL_NAME
@@ -54,7 +55,9 @@ class DemoFleet:
             name: LlamaServer(alias=MODEL_NAME, slots=slots, duty=duty, folder=data / "llama" / name)
             for name, duty in duties.items()
         }
-        self.stack = Stack(data, sync=sync, router_port=router_port, restart=restart, config=config, say=say)
+        self.stack = Stack(
+            data, sync=sync, router_port=router_port, restart=restart, config=config, benchmarker=benchmarker, say=say
+        )
         self._say = say
 
     async def __aenter__(self) -> DemoFleet:

@@ -1,6 +1,6 @@
 """The processes of one Headrace on one machine, as values: what runs each, with which settings, and when it is ready.
 
-Answers "how is a router, a projector, a worker started here?". Starts nothing itself.
+Answers "how is a router, a projector, a benchmarker, a worker started here?". Starts nothing itself.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from services.cli.client import RouterClient
 from services.cli.exits import CommandFailed, Exit
 from services.cli.supervision import Part
 from services.runtime.server import Sync
+from services.runtime.settings import Benchmarker
 
 WORKER_DRAIN_S = 30.0
 """A running answer may be finished; a worker that drains longer than its own drain time is killed."""
@@ -85,6 +86,26 @@ def projector_part(around: Surroundings) -> Part:
         log=around.log("projector"),
         drain_s=SERVICE_DRAIN_S,
         stop_order=SERVICES_STOP,
+    )
+
+
+def benchmarker_part(around: Surroundings, settings: Benchmarker) -> Part:
+    """It is asked to stop with the workers: what it asked of them need not be waited for."""
+
+    async def ready() -> str | None:
+        if not settings.on:
+            return "measures only what is asked for ([benchmarker] on = false)"
+        return f"measures idle machines, in {settings.budget:.0%} of their time at most"
+
+    return Part(
+        name="benchmarker",
+        module="services.benchmarker",
+        arguments=around.arguments(around.data),
+        log=around.log("benchmarker"),
+        drain_s=SERVICE_DRAIN_S,
+        stop_order=WORKERS_STOP,
+        ready=ready,
+        own_word=True,
     )
 
 

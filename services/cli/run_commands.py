@@ -26,6 +26,7 @@ SERVICES = {
     "router": ("services.router", "Run a router alone, against any NATS (--server)."),
     "worker": ("services.worker", "Run a worker beside one model server (--backend URL)."),
     "projector": ("services.projector", "Run the projector: events into DuckDB statistics."),
+    "benchmarker": ("services.benchmarker", "Run the benchmarker: measures idle machines, judges models side by side."),
 }
 
 Data = Annotated[
@@ -60,7 +61,7 @@ def up(
     ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON: a line per part, then the demo's results.")] = False,
 ) -> None:
-    """Start everything on this machine: NATS, router, projector, and a worker for each model server found."""
+    """Start everything on this machine: NATS, router, projector, benchmarker, and a worker for each model server found."""
     from services.cli import up as run
     from services.cli.interrupt import until_signal
     from services.cli.picture import save_picture

@@ -1,4 +1,4 @@
-"""One whole Headrace on this machine: NATS, router, projector and a worker for each backend, as one thing that starts and stops.
+"""One whole Headrace on this machine, as one thing that starts and stops: NATS, router, projector, benchmarker, workers.
 
 Answers "how do the parts come up together, and go down together?". Both ``up`` and the demo are this; nothing may run after it.
 """
@@ -14,7 +14,7 @@ from pathlib import Path
 
 from schemas.errors import ServerError
 from services.cli.exits import CommandFailed
-from services.cli.parts import BackendAt, Surroundings, projector_part, router_part, worker_part
+from services.cli.parts import BackendAt, Surroundings, benchmarker_part, projector_part, router_part, worker_part
 from services.cli.supervision import BACKOFF_S, Child, Say, Supervisor
 from services.runtime.bus import Bus
 from services.runtime.provision import provision
@@ -26,7 +26,8 @@ NATS_POLL_S = 0.2
 
 
 class Stack:
-    """``async with Stack(data, backends=[…]) as stack: stack.router_url``. ``router_port`` 0 takes a free one."""
+    """``async with Stack(data, backends=[…]) as stack: stack.router_url``. ``router_port`` 0 takes a free one. Without
+    ``benchmarker`` nothing but what is asked for ever runs."""
 
     def __init__(
         self,
@@ -38,6 +39,7 @@ class Stack:
         nats_port: int = -1,
         config: Path | None = None,
         restart: bool = True,
+        benchmarker: bool = False,
         say: Say = lambda _line: None,
     ) -> None:
         self.nats = EmbeddedServer(data, sync=sync, port=nats_port)
@@ -48,6 +50,7 @@ class Stack:
         self._config = config
         self._say = say
         self._restart = restart
+        self._benchmarker = benchmarker
         self._nats_watcher: asyncio.Task[None] | None = None
 
     async def __aenter__(self) -> Stack:
@@ -95,13 +98,15 @@ class Stack:
 
     async def start(self) -> None:
         await self.take_data()
+        settings = load(self._config, os.environ)
         async with await Bus.connect(self.nats.url, name="up") as bus:
-            await provision(bus, keep_s=load(self._config, os.environ).privacy.keep_s)  # as the router will
+            await provision(bus, keep_s=settings.privacy.keep_s)  # as the router will
         self._say(f"nats ready: {self.nats.url}, sync {self.nats.sync}")
         if self._restart:
             self._nats_watcher = asyncio.create_task(self._watch_nats())
         around = self._surroundings()
         parts = [router_part(around), projector_part(around)]
+        parts += [benchmarker_part(around, settings.benchmarker)] if self._benchmarker else []
         parts += [worker_part(around, backend) for backend in self._backends]
         await self.supervisor.start(parts)
 

@@ -57,7 +57,7 @@ async def up(data: Path, *, backends: Sequence[str], port: int, sync: Sync, arou
     known += await _new_ones(known)
     try:
         async with (
-            Stack(data, sync=sync, router_port=port, config=around.config, say=around.say) as stack,
+            Stack(data, sync=sync, router_port=port, config=around.config, benchmarker=True, say=around.say) as stack,
             asyncio.TaskGroup() as joining,
         ):
             try:
@@ -89,7 +89,9 @@ async def up_demo(data: Path | None, *, port: int, stay: bool, sync: Sync, aroun
     await asyncio.to_thread(demo.get_parts, around.say)
     try:
         with _folder(data) as folder:
-            async with DemoFleet(folder, sync=sync, router_port=port, config=around.config, say=around.say) as fleet:
+            async with DemoFleet(
+                folder, sync=sync, router_port=port, config=around.config, benchmarker=True, say=around.say
+            ) as fleet:
                 around.say(f"all parts ready after {time.monotonic() - started:.1f} s")
                 try:
                     results = await demo.run(fleet, around.console)

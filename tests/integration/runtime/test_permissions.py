@@ -13,7 +13,11 @@ import pytest
 
 from schemas.errors import BusError
 from schemas.streams import group_consumer
+from schemas.subjects import BENCHMARKER_KEY
+from schemas.work import Body
+from services.benchmarker.asking import Asking, Work
 from services.runtime.bus import Bus
+from services.runtime.election import Election
 from services.runtime.feed import Feed
 from services.runtime.provision import ensure_consumer, provision
 from services.runtime.server import find_binary
@@ -22,7 +26,7 @@ from services.runtime.take import Taker
 from support.eventually import eventually
 
 CONFIG = Path(__file__).parents[3] / "nats" / "server.conf"
-USERS = ("admin", "router", "projector", "worker", "observer")
+USERS = ("admin", "router", "projector", "benchmarker", "worker", "observer")
 
 
 async def keep(_: StoredMessage) -> None:
@@ -123,6 +127,32 @@ async def test_a_task_goes_through_with_each_part_as_its_own_user(secured: Secur
         assert stats.position == 1
 
 
+async def test_the_benchmarker_asks_holds_its_key_reads_answers_and_cancels(secured: Secured) -> None:
+    router, mine = await secured.as_("router"), await secured.as_("benchmarker")
+    await provision(router)
+    told: asyncio.Queue[str] = asyncio.Queue()
+    heard: asyncio.Queue[str] = asyncio.Queue()
+    await router.listen("rpc.router.*", lambda m: told.put(m.subject))
+    await mine.listen("rpc.benchmarker.*", lambda m: m.respond(b"done"))
+    await mine.listen("hb.*", lambda m: heard.put(m.subject))
+    assert await router.fence() and await mine.fence()
+    assert await Election(mine, "b1", BENCHMARKER_KEY).campaign(0.0)
+    async with Asking(mine) as asking, Feed(mine, "KV_stats", keep, last_per_subject=True):
+        work = Work(purpose="probe", model="m", worker="w1", domain="general", body=Body(prompt="Hi"))
+        running = asyncio.create_task(asking.run(work))
+        submitted = await eventually(lambda: router.last_for("EVENTS", "ev.task.submitted.benchmarker"))
+        assert submitted is not None
+        running.cancel()
+        assert await told.get() == "rpc.router.cancel"
+    assert await mine.last_for("TASKS", "task.out.>") is None
+    assert await router.request("rpc.benchmarker.bench", b"") == b"done"
+    for verdict in ("bench.completed", "quality.judged"):
+        await mine.publish_stored(f"ev.{verdict}.benchmarker", b"{}", verdict)
+    worker = await secured.as_("worker")
+    await worker.publish_stored("hb.w1", b"{}", "beat")
+    assert await heard.get() == "hb.w1"
+
+
 @pytest.mark.parametrize(
     ("user", "subject"),
     [
@@ -135,6 +165,13 @@ async def test_a_task_goes_through_with_each_part_as_its_own_user(secured: Secur
         ("worker", "$KV.stats.mdw.m.d.w"),
         ("projector", "ev.task.completed.w1"),
         ("projector", "task.in.me.t1"),
+        ("benchmarker", "ev.task.completed.b1"),
+        ("benchmarker", "ev.task.released.b1"),
+        ("benchmarker", "task.in.me.t1"),
+        ("benchmarker", "task.q.chat.m.any.t1.1"),
+        ("benchmarker", "task.out.benchmarker.t1.1"),
+        ("benchmarker", "$KV.router.dispatcher"),
+        ("benchmarker", "$KV.stats.mdw.m.d.w"),
         ("router", "$KV.stats.mdw.m.d.w"),
         ("observer", "ev.task.started.w1"),
     ],
@@ -145,7 +182,7 @@ async def test_nobody_stores_what_is_not_theirs_to_say(secured: Secured, user: s
         await (await secured.as_(user)).publish_stored(subject, b"{}", "x", deadline_s=5)
 
 
-@pytest.mark.parametrize("user", ["router", "projector", "worker", "observer"])
+@pytest.mark.parametrize("user", ["router", "projector", "benchmarker", "worker", "observer"])
 async def test_only_the_admin_may_empty_or_remove_the_log(secured: Secured, user: str) -> None:
     admin = await secured.as_("admin")
     await provision(admin)
@@ -155,7 +192,7 @@ async def test_only_the_admin_may_empty_or_remove_the_log(secured: Secured, user
     assert (await admin.api("STREAM.PURGE.EVENTS"))["success"]
 
 
-@pytest.mark.parametrize("user", ["projector", "worker", "observer"])
+@pytest.mark.parametrize("user", ["projector", "benchmarker", "worker", "observer"])
 async def test_only_routers_make_and_remove_the_consumers_of_tasks(secured: Secured, user: str) -> None:
     await provision(await secured.as_("router"))
     bus = await secured.as_(user)

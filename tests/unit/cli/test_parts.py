@@ -10,12 +10,14 @@ from services.cli.parts import (
     BackendAt,
     Surroundings,
     backend_url,
+    benchmarker_part,
     name_of,
     projector_part,
     router_part,
     slug,
     worker_part,
 )
+from services.runtime.settings import Benchmarker
 
 AROUND = Surroundings(Path("data"), "nats://127.0.0.1:1", "http://127.0.0.1:8421")
 HERE = socket.gethostname().partition(".")[0]
@@ -71,7 +73,16 @@ def test_every_part_knows_the_same_nats_and_the_settings_file() -> None:
     for part in (
         router_part(around),
         projector_part(around),
+        benchmarker_part(around, Benchmarker()),
         worker_part(around, BackendAt("w", "http://127.0.0.1:1")),
     ):
         assert part.arguments[:2] == ("--config", "headrace.toml")
         assert part.arguments[-2:] == ("--server", "nats://127.0.0.1:1")
+
+
+async def test_the_benchmarker_says_what_it_may_do_and_stops_with_the_workers() -> None:
+    part = benchmarker_part(AROUND, Benchmarker())
+    assert part.stop_order < router_part(AROUND).stop_order
+    assert part.ready is not None and "2%" in str(await part.ready())
+    switched_off = benchmarker_part(AROUND, Benchmarker(on=False)).ready
+    assert switched_off is not None and "only what is asked for" in str(await switched_off())

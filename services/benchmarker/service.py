@@ -1,0 +1,262 @@
+"""The benchmarker's shell: folds what it hears, pays debts where nobody is disturbed, gives way at once.
+
+Answers nothing by itself: ``debts`` says what is worth measuring, ``budget`` when, a table of payers how. It looks when something
+happened, and each second while time alone may make a machine idle; it never acts by the time of day.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+import msgspec
+from nats.aio.msg import Msg
+
+from schemas.codec import UnknownEvent, decode
+from schemas.errors import BusError, HeadraceError, InvalidEvent
+from schemas.events import WorkerLoad
+from schemas.exchange import origin
+from schemas.statistics import Cell
+from schemas.subjects import HEARTBEATS_ALL, STATS_BUCKET, is_stats_position
+from services.benchmarker.asking import CLIENT, Asks, Result, Work
+from services.benchmarker.budget import Rules, wanted, why_not
+from services.benchmarker.debts import Debt, debts
+from services.benchmarker.ground import Answer, Ground, Pay
+from services.benchmarker.term import Term
+from services.runtime.bus import Listening
+from services.runtime.feed import Feed
+from services.runtime.lifecycle import Lifecycle
+from services.runtime.logs import logger
+from services.runtime.stored import StoredMessage, unix_us
+
+log = logger("benchmarker")
+
+LOOK_S = 1.0
+"""How late an idle machine is noticed at the most: five idle seconds come before anyway."""
+GIVE_WAY_S = 0.05
+"""The same for a task that waits for a machine where something unasked runs."""
+REST_S = 30.0
+"""A debt that was paid, or could not be, is not looked at again before: statistics need a moment to follow."""
+BACKLOG = 20_000
+"""Facts read of the past: what people use these days. Machines are read from the beginning; they say little."""
+WORKERS = ("ev.worker.*.*",)
+DAY_S = 86_400.0
+TIME_S = 60.0
+
+
+@dataclass(eq=False)
+class Payment:
+    """A debt being paid; ``on`` are the machines that its work is at."""
+
+    debt: Debt
+    on: dict[str, int] = field(default_factory=dict)
+    task: asyncio.Task[None] | None = None
+
+
+class Watched:
+    """``Asks`` of one payment: it notes where its work is, so that the payment can give way there."""
+
+    def __init__(self, asks: Asks, payment: Payment) -> None:
+        self._asks, self._payment = asks, payment
+
+    async def run(self, work: Work) -> Result:
+        on = self._payment.on
+        on[work.worker] = on.get(work.worker, 0) + 1
+        try:
+            return await self._asks.run(work)
+        finally:
+            on[work.worker] -= 1
+
+
+class Benchmarker:
+    """``await Benchmarker(ground, who, payers=…, answers=…).run(life)`` until asked to go. ``cost`` predicts a debt's seconds."""
+
+    def __init__(
+        self,
+        ground: Ground,
+        who: str,
+        *,
+        payers: Mapping[str, Pay],
+        answers: Mapping[str, Answer],
+        cost: Callable[[Debt], float] = lambda _debt: 0.0,
+    ) -> None:
+        self._ground, self._payers, self._answers, self._cost = ground, payers, answers, cost
+        mine = ground.settings
+        self._rules = Rules(share=mine.budget, idle_s=mine.idle_s, shadow=mine.shadow)
+        self._term = Term(ground.bus, who, ground.clock, self._took, self._lost)
+        self._payments: dict[asyncio.Task[None], Payment] = {}
+        self._rests: dict[tuple[str, str, str, str], int] = {}
+        self._listening: list[Listening] = []
+        self._changed = asyncio.Event()
+        self._looked_us = 0
+
+    # -- life ----------------------------------------------------------------------------------------------------------
+
+    async def run(self, life: Lifecycle) -> None:
+        bus = self._ground.bus
+        await self._read_time()
+        start = max(1, await bus.last_seq("EVENTS") - BACKLOG + 1)
+        feeds = [
+            Feed(bus, "EVENTS", on_batch=self._on_events, filters=WORKERS),
+            Feed(bus, f"KV_{STATS_BUCKET}", on_batch=self._on_cells, last_per_subject=True),
+            Feed(bus, "EVENTS", on_batch=self._on_events, start_seq=start),
+        ]
+        hearing = await bus.listen(HEARTBEATS_ALL, self._on_load)
+        jobs: list[asyncio.Task[None]] = []
+        try:
+            for feed in feeds:
+                await feed.start()
+                await feed.caught_up.wait()
+            async with self._ground.asking:
+                loops = (self._term.run(), self._pay_debts(), self._keep_time(), *(feed.wait() for feed in feeds))
+                jobs = [asyncio.create_task(loop) for loop in loops]
+                life.ready()
+                asked = asyncio.create_task(life.until_draining())
+                done, _ = await asyncio.wait([asked, *jobs], return_when=asyncio.FIRST_COMPLETED)
+                asked.cancel()
+                await self._lost()
+                for job in done - {asked}:
+                    job.result()
+        finally:
+            for job in jobs:
+                job.cancel()
+            await hearing.stop()
+            for feed in feeds:
+                await feed.stop()
+
+    async def _took(self) -> None:
+        """Whatever a former benchmarker left behind is nobody's any more."""
+        for name, task in list(self._ground.fleet.tasks.items()):
+            if task.submitted.client == CLIENT:
+                self._ground.asking.cancel(name, "its benchmarker is gone")
+        for subject, answer in self._answers.items():
+            self._listening.append(await self._ground.bus.listen(subject, answer, queue=CLIENT))
+
+    async def _lost(self) -> None:
+        for listening in self._listening:
+            await listening.stop()
+        self._listening.clear()
+        tasks = list(self._payments)
+        for task in tasks:
+            task.cancel("the benchmarker stops")
+        if tasks:
+            await asyncio.wait(tasks)
+
+    # -- what comes in -------------------------------------------------------------------------------------------------
+
+    async def _on_events(self, messages: list[StoredMessage]) -> None:
+        for message in messages:
+            try:
+                event = decode(message.data)
+                _, at_us = origin(message.seq, message.at_us, message.headers)
+            except InvalidEvent:
+                continue  # the router and the projector say so
+            if not isinstance(event, UnknownEvent):
+                self._ground.fleet.apply(event, message.seq, at_us)
+        self._changed.set()
+
+    async def _on_cells(self, messages: list[StoredMessage]) -> None:
+        for message in messages:
+            if message.data and not is_stats_position(message.subject):
+                try:
+                    self._ground.stats.put(msgspec.json.decode(message.data, type=Cell))
+                except msgspec.DecodeError as error:
+                    log.warning(
+                        "not a statistics cell", action="cell_skipped", subject=message.subject, error=str(error)
+                    )
+
+    def _on_load(self, message: Msg) -> None:
+        load = decode(message.data)
+        if isinstance(load, WorkerLoad):
+            self._ground.fleet.hear(load, self._ground.now_us())
+            self._changed.set()
+
+    async def _keep_time(self) -> None:
+        while True:
+            await asyncio.sleep(TIME_S)
+            try:
+                await self._read_time()
+            except BusError as error:
+                log.warning("no time from the server", action="time_waits", error=str(error))
+
+    async def _read_time(self) -> None:
+        """Facts carry the server's time, and ages are told by it."""
+        info = await self._ground.bus.api("STREAM.INFO.EVENTS")
+        self._ground.ahead_us = unix_us(info["ts"]) - int(self._ground.clock.monotonic() * 1e6)
+
+    # -- paying --------------------------------------------------------------------------------------------------------
+
+    async def _pay_debts(self) -> None:
+        while True:
+            try:
+                async with asyncio.timeout(GIVE_WAY_S if self._payments else LOOK_S):
+                    await self._changed.wait()
+            except TimeoutError:
+                pass
+            self._changed.clear()
+            self._give_way()
+            now_us = self._ground.now_us()
+            if now_us - self._looked_us >= LOOK_S * 1e6:
+                self._looked_us = now_us
+                self._start()
+
+    def _give_way(self) -> None:
+        """At once, to whoever waits for a machine where something unasked runs, and to what somebody asked for."""
+        now_us, ground = self._ground.now_us(), self._ground
+        for task, payment in self._payments.items():
+            on = [worker for worker, n in payment.on.items() if n] or [payment.debt.worker]
+            reasons = ["somebody asked for a run"] if ground.demands else []
+            reasons += [why for worker in on if (why := wanted(ground.fleet, worker, now_us)) is not None]
+            if reasons and not task.cancelling():
+                log.info("given up", action="bench_gave_way", **_told(payment.debt), why=reasons[0])
+                task.cancel(reasons[0])
+
+    def _start(self) -> None:
+        ground = self._ground
+        if not self._term.ours or not ground.settings.on or ground.demands or not ground.bus.connected:
+            return
+        now_us = ground.now_us()
+        for debt in debts(
+            ground.fleet, ground.stats, ground.fleet.use, now_us, stale_s=ground.settings.stale_days * DAY_S
+        ):
+            if debt.kind not in self._payers or now_us < self._rests.get(_key(debt), 0) or self._is_busy(debt.worker):
+                continue
+            if why_not(debt, ground.fleet, now_us, cost_s=self._cost(debt), rules=self._rules) is None:
+                self._begin(debt)
+
+    def _is_busy(self, worker: str) -> bool:
+        """One payment at a time for all workers of one machine: they would measure each other."""
+        machines = self._ground.fleet.machines
+        place = machines[worker].place
+        on = {w for payment in self._payments.values() for w in (payment.debt.worker, *payment.on)}
+        return any(w in machines and machines[w].place == place for w in on)
+
+    def _begin(self, debt: Debt) -> None:
+        payment = Payment(debt)
+        task = asyncio.create_task(self._pay(payment), name=f"pay {debt.kind} {debt.model} on {debt.worker}")
+        payment.task = task
+        self._payments[task] = payment
+        task.add_done_callback(lambda done: self._payments.pop(done, None))
+
+    async def _pay(self, payment: Payment) -> None:
+        debt = payment.debt
+        log.info("measuring", action="bench_started", **_told(debt))
+        try:
+            await self._payers[debt.kind](debt, Watched(self._ground.asking, payment))
+        except HeadraceError as error:
+            log.warning("a debt stays unpaid", action="bench_failed", **_told(debt), error=str(error))
+        self._rests[_key(debt)] = self._ground.now_us() + int(REST_S * 1e6)
+        while len(self._rests) > 1_000:
+            del self._rests[next(iter(self._rests))]
+
+
+def _key(debt: Debt) -> tuple[str, str, str, str]:
+    return debt.kind, debt.model, debt.domain, debt.worker
+
+
+def _told(debt: Debt) -> dict[str, str | float]:
+    return {
+        "kind": debt.kind, "model": debt.model, "worker": debt.worker, "domain": debt.domain, "reason": debt.reason,
+        "gain": round(debt.gain, 3),
+    }  # fmt: skip
