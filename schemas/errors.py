@@ -6,6 +6,8 @@ HeadraceError
 ├── UnknownModel      nobody in the fleet holds the model
 ├── UnknownRoute      routes.toml has no such virtual model
 ├── UnknownTarget     a route none of whose targets anybody in the fleet is meant by
+├── UnknownRun        a run of the suites that no benchmarker knows (any more)
+├── CannotRun         a demand for a run that cannot be met, and the field in the way
 ├── SettingsError     a setting that is missing or wrong, named by its key
 ├── ServerError       the nats-server could not start or stay up
 ├── BusError          a publish or request that got no answer, or a refusal
@@ -55,6 +57,18 @@ class UnknownTarget(HeadraceError, LookupError):
             f"route {route!r} leads nowhere: {why}; mend it in routes.toml or start the worker; GET /routes lists the targets"
         )
         self.route = route
+
+
+class UnknownRun(HeadraceError, LookupError):
+    """A run of the suites that no benchmarker knows, or none knows any more."""
+
+
+class CannotRun(HeadraceError, ValueError):
+    """A demand for a run of the suites that cannot be met; ``field`` is the part of it that is in the way."""
+
+    def __init__(self, message: str, field: str | None = None) -> None:
+        super().__init__(message)
+        self.field = field
 
 
 class SettingsError(HeadraceError, ValueError):

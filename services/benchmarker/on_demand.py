@@ -15,14 +15,14 @@ from typing import Protocol
 from nats.aio.msg import Msg
 
 from schemas.demands import Demand, RunNamed, RunReply
-from schemas.errors import BusError, HeadraceError, InvalidEvent
+from schemas.errors import BusError, CannotRun, HeadraceError, InvalidEvent
 from schemas.events import BenchCompleted, QualityJudged, TaskCompleted
 from schemas.subjects import BENCH_CANCEL, BENCH_RUN, BENCH_SHOW, bench_id, check_id
 from schemas.work import decode_wire, encode_wire
 from services.benchmarker.asking import Result, Work
 from services.benchmarker.graders import grade, name_of
 from services.benchmarker.graders.grade import Grade
-from services.benchmarker.runs import CannotRun, Item, Outcome, Place, Run, plan, show
+from services.benchmarker.runs import Item, Outcome, Place, Run, plan, show
 from services.benchmarker.suites import Suite
 from services.runtime.bus import Bus, Listening
 from services.runtime.clock import Clock

@@ -13,17 +13,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 import msgspec
 
 from schemas.demands import Demand, RunRow, RunShown, RunState, RunVersus
-from schemas.errors import HeadraceError
+from schemas.errors import CannotRun
 from services.benchmarker.grades import by_prompt, compare, mean, wilson
 from services.benchmarker.suites import Prompt, Suite
-
-
-class CannotRun(HeadraceError, ValueError):
-    """A demand that no run can meet; ``field`` is the part of it that is in the way."""
-
-    def __init__(self, message: str, field: str | None = None) -> None:
-        super().__init__(message)
-        self.field = field
 
 
 class Place(msgspec.Struct, frozen=True, kw_only=True):

@@ -30,6 +30,7 @@ from schemas.events import (
 )
 from schemas.statistics import Statistics
 from schemas.work import Answer, Body
+from services.router.bench_port import BenchPort
 from services.router.contest import Eligible, Referee
 from services.router.fleet import Fleet
 from services.router.measures import Measures
@@ -208,7 +209,7 @@ class RoutesInForce(msgspec.Struct, frozen=True, kw_only=True):
     problem: str | None = None
 
 
-class RouterPort(Protocol):
+class RouterPort(BenchPort, Protocol):
     """What HTTP surfaces may ask. Every method answers from memory unless it says otherwise."""
 
     async def submit(self, task: NewTask) -> Submitted:

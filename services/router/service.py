@@ -17,6 +17,7 @@ from schemas.events import AnyEvent, WorkerPaused, WorkerResumed
 from schemas.subjects import ROUTER_CANCEL, pulse_subject
 from schemas.work import CancelTask, encode_wire
 from services.router import groups
+from services.router.benching import Benching
 from services.router.decider import Decider
 from services.router.desk import Desk
 from services.router.dispatch.heard import PULSE_S
@@ -52,7 +53,7 @@ SOON_S = 0.001
 """Short beside any deadline; long enough that several acks of one pass are one look."""
 
 
-class RouterService(Questions, Evidence):
+class RouterService(Questions, Evidence, Benching):
     """Implements ``RouterPort``. ``start`` returns when the log has been read; ``close`` leaves nothing running."""
 
     def __init__(

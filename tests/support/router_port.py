@@ -14,7 +14,9 @@ from typing import Any
 
 import msgspec
 
-from schemas.errors import HeadraceError, UnknownModel
+from schemas.demands import Demand, RunShown
+from schemas.bias import Records
+from schemas.errors import HeadraceError, UnknownModel, UnknownRun
 from schemas.events import Choice, Domain, FailureClass, ModelInfo, QualityJudged, TaskRouted, Tokens
 from schemas.statistics import Statistics
 from schemas.work import Answer, encode_wire
@@ -214,6 +216,9 @@ class MemoryRouter:
         self.proof = Verification(decision="task.routed", same=True, position=3, folded=5)
         self.referees: Referee | None = None
         self.judgements: list[QualityJudged] = []
+        self.records = Records()
+        self.demands: list[Demand] = []
+        self.runs: dict[str, RunShown] = {}
         self._submitted = asyncio.Event()
         self._running: set[asyncio.Task[None]] = set()
 
@@ -323,11 +328,32 @@ class MemoryRouter:
     async def referee(self, models: Sequence[str], domain: str, wanted: str | None) -> Referee | None:
         return self.referees if wanted is None else Referee(model=wanted)
 
+    async def judges(self) -> Records:
+        return self.records
+
     async def judged(self, event: QualityJudged) -> None:
         self.judgements.append(event)
 
     async def comparison(self, compare: str) -> tuple[str, ...]:
         return tuple(name for name, play in self.plays.items() if play.asked.parent == compare)
+
+    async def bench(self, demand: Demand) -> RunShown:
+        if self.refusal is not None:
+            raise self.refusal
+        self.demands.append(demand)
+        run = self.runs[f"r{len(self.demands)}"] = RunShown(
+            run=f"r{len(self.demands)}", state="running", done=0, total=3
+        )
+        return run
+
+    async def bench_run(self, run: str) -> RunShown:
+        if run not in self.runs:
+            raise UnknownRun(f"no run {run!r} is known")
+        return self.runs[run]
+
+    async def bench_cancel(self, run: str) -> RunShown:
+        self.runs[run] = msgspec.structs.replace(await self.bench_run(run), state="cancelled")
+        return self.runs[run]
 
     async def pause(self, worker: str, for_s: float | None, reason: str) -> None:
         self._replace(worker, paused=True, paused_until_us=None if for_s is None else int(for_s * 1e6))

@@ -50,7 +50,7 @@ def name_of(check: AnyCheck) -> str:
 def grade(check: AnyCheck, answer: str, asked: str = "") -> Grade:
     """What the answer to ``asked`` is worth. Nothing is worth nothing, the question itself neither; what is too long to be read
     is no grade at all."""
-    said = without_echo(answer, asked)
+    said = without_echo(answer, asked).encode(errors="replace").decode()  # half a surrogate pair is no text
     if not said.strip():
         return Grade(0.0, "the answer is empty" if not answer.strip() else "repeats the question")
     if len(answer) > ANSWER_CHARS_MAX:

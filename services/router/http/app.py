@@ -8,6 +8,7 @@ from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 
 from schemas.errors import HeadraceError
+from services.router.http.benching import bench_routes
 from services.router.http.compare import compare_routes
 from services.router.http.deciding import deciding_routes
 from services.router.http.feedback import feedback_routes
@@ -36,6 +37,7 @@ def create_app(router: RouterPort, *, timing: Timing | None = None) -> FastAPI:
     app.include_router(stats_routes(router))
     app.include_router(metrics_routes(router))
     app.include_router(pausing_routes(router))
+    app.include_router(bench_routes(router))
     app.include_router(feedback_routes(router))
     app.include_router(compare_routes(router, timing))
     app.include_router(openai_routes(router, timing))

@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 from starlette.responses import Response
 
-from schemas.errors import BusError, HeadraceError, UnknownModel, UnknownRoute, UnknownTarget
+from schemas.errors import BusError, CannotRun, HeadraceError, UnknownModel, UnknownRoute, UnknownRun, UnknownTarget
 from services.router.http.reading import BadRequest
 from services.router.port import Busy, TaskStatus, TooLarge, UnknownDomain, UnknownWorker
 from services.router.rating import NotRated
@@ -62,6 +62,10 @@ def problem_of(error: HeadraceError) -> Problem:
             return Problem(status=404, code="unknown_target", message=message, field="route")
         case UnknownTask():
             return Problem(status=404, code="unknown_task", message=message)
+        case UnknownRun():
+            return Problem(status=404, code="unknown_run", message=message)
+        case CannotRun():
+            return Problem(status=400, code="invalid_request", message=message, field=error.field)
         case NotRated():
             return Problem(status=409, code="not_rated", message=message, retry_after_s=error.retry_after_s)
         case Busy():
