@@ -6,19 +6,15 @@ answer, and nobody may be judged by it.
 
 from __future__ import annotations
 
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from schemas.events import Options, Pick, Purpose
 from schemas.judging import JUDGE_OPTIONS, Side, pick, question
 from schemas.work import Body
-from services.benchmarker.asking import Result, Work
+from services.benchmarker.asking import Asks, Result, Work
 from services.benchmarker.debts import Debt
 from services.benchmarker.panel import Seat
 from services.benchmarker.suites import Prompt, Suite
-
-
-class Asks(Protocol):
-    async def run(self, work: Work) -> Result: ...
 
 
 class Told(NamedTuple):
@@ -51,6 +47,7 @@ class Errand:
             chars=len(result.answer.text),
             digest=result.completed.digest or seat.digest,
             quantisation=result.completed.quantisation or seat.quantisation,
+            worker=result.completed.worker,
         )
         return Told(side, result.answer.text)
 

@@ -15,9 +15,10 @@ from schemas.bias import Records, by_key, weigh
 from schemas.events import BenchCompleted, Event, Pick, QualityJudged
 from schemas.judgements import KNOWN
 from schemas.judging import combine, pair_events
-from services.benchmarker.asking import CLIENT
+from schemas.subjects import bench_id, check_id
+from services.benchmarker.asking import CLIENT, Asks
 from services.benchmarker.debts import Debt
-from services.benchmarker.errand import Asks, Errand, GivenUp, Told
+from services.benchmarker.errand import Errand, GivenUp, Told
 from services.benchmarker.graders import grade, name_of
 from services.benchmarker.known_pairs import KNOWN_PAIRS, KnownPair
 from services.benchmarker.pairs import Pairing, Topic, met_key, ranked
@@ -170,7 +171,7 @@ class Shadow:
     def _known(self, judge: Seat, known: KnownPair, picks: tuple[Pick, Pick], ask: Errand) -> BenchCompleted:
         value, words = combine(*picks)
         return BenchCompleted(
-            id=self._new_id(),
+            id=bench_id(ask.last),
             at=self._unix(),
             by=self._by,
             task=ask.last,
@@ -201,30 +202,30 @@ class Shadow:
         assert prompt.check is not None
         found = await asyncio.to_thread(grade, prompt.check, told.text)
         said = BenchCompleted(
-            id=self._new_id(),
+            id=bench_id(told.side.task),
             at=self._unix(),
             by=self._by,
             task=told.side.task,
             suite=suite.name,
             prompt=prompt.id,
             model=own.model,
-            worker=own.worker,
-            digest=own.digest,
+            worker=told.side.worker or own.worker,
+            digest=told.side.digest,
             domain=suite.domain,
             grade=found.value,
             detail=found.why,
-            quantisation=own.quantisation,
+            quantisation=told.side.quantisation,
             check=name_of(prompt.check),
         )
         await say(said)
         if found.value is not None:
-            await say(_judged(said, found.value, self._new_id()))
+            await say(_judged(said, found.value))
         return Outcome(True, f"{own.model} on {prompt.id}: {found.why}")
 
 
-def _judged(said: BenchCompleted, value: float, id: str) -> QualityJudged:
+def _judged(said: BenchCompleted, value: float) -> QualityJudged:
     return QualityJudged(
-        id=id,
+        id=check_id(said.task),
         at=said.at,
         by=said.by,
         cause=said.id,
@@ -232,6 +233,7 @@ def _judged(said: BenchCompleted, value: float, id: str) -> QualityJudged:
         digest=said.digest,
         quantisation=said.quantisation,
         domain=said.domain,
+        worker=said.worker,
         source="check",
         value=value,
         judge=said.check,

@@ -88,19 +88,22 @@ class Evidence:
                 tasks.append(task)
         return tasks
 
+    async def judges(self) -> Records:
+        return await _records(self._bus)
+
     async def _judges(self) -> Mapping[JudgeKey, Judge]:
         """Every judge's record; without one nobody's word counts, so no record is no answer."""
         async with self._reading:
             now = self._clock.monotonic()
             if self._records is None or now - self._records[0] > RECORDS_S:
-                self._records = now, await _records(self._bus)
+                self._records = now, by_key((await _records(self._bus)).judges)
             return self._records[1]
 
 
-async def _records(bus: Bus) -> Mapping[JudgeKey, Judge]:
+async def _records(bus: Bus) -> Records:
     try:
         answer = await bus.request(PROJECTOR_JUDGES, b"{}", timeout_s=past.ANSWER_S)
-        return by_key(msgspec.json.decode(answer, type=Records).judges)
+        return msgspec.json.decode(answer, type=Records)
     except (BusError, msgspec.DecodeError) as error:
         raise HeadraceError(
             f"the projector does not answer about the judges' records ({error}); try again soon"

@@ -11,6 +11,7 @@ from typing import Any, Literal, Protocol
 
 import msgspec
 
+from schemas.bias import Records
 from schemas.errors import HeadraceError
 from schemas.events import (
     Bench,
@@ -252,8 +253,7 @@ class RouterPort(BenchPort, Protocol):
         ...
 
     async def rate(self, rating: Rating) -> Rated | None:
-        """Store what somebody thinks of an answer; None where nobody knows the task. Waits a moment for the answer's end. Raises
-        NotRated where there is no answer (yet), HeadraceError where that cannot be known now."""
+        """Store what somebody thinks of an answer; None where nobody knows the task. Raises NotRated where it has no answer."""
         ...
 
     async def pick(self, pick: Pick) -> Rated | None:
@@ -267,6 +267,8 @@ class RouterPort(BenchPort, Protocol):
     async def referee(self, models: Sequence[str], domain: str, wanted: str | None) -> Referee | None:
         """Who judges between these models; None where nobody can. Reads the judges' records from the log."""
         ...
+
+    async def judges(self) -> Records: ...
 
     async def judged(self, event: QualityJudged) -> None:
         """Store a judge's word once, under its id; who says it, and when, is the router's to add."""

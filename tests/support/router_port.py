@@ -14,8 +14,8 @@ from typing import Any
 
 import msgspec
 
-from schemas.demands import Demand, RunShown
 from schemas.bias import Records
+from schemas.demands import Demand, RunShown
 from schemas.errors import HeadraceError, UnknownModel, UnknownRun
 from schemas.events import Choice, Domain, FailureClass, ModelInfo, QualityJudged, TaskRouted, Tokens
 from schemas.statistics import Statistics

@@ -1,6 +1,7 @@
 """Headrace's paths about what was measured (docs/http.md): rows, heat maps, a picture, and what one number is made of.
 
-All from memory, and a page at a time: the router decides nothing while it writes an answer.
+From memory (the judges' records apart: the projector folds those), and a page at a time: the router decides nothing while it
+writes an answer.
 """
 
 from __future__ import annotations
@@ -74,6 +75,11 @@ def stats_routes(router: RouterPort) -> APIRouter:
     async def picture(request: Request) -> Response:
         found = maps(request, asked(request, PictureFilter, "of"))
         return Response(svg(found, _note(router)), media_type="image/svg+xml")
+
+    @routes.get("/stats/judges")
+    async def judges() -> Response:
+        records = await router.judges()
+        return Json({"position": records.position, "judges": records.judges})
 
     return routes
 

@@ -7,6 +7,7 @@ from urllib.parse import quote
 import httpx
 import pytest
 
+from schemas.bias import Judge, Records, share
 from support.router_port import MemoryRouter
 from support.wide_stats import measured, wide
 
@@ -86,3 +87,11 @@ async def test_a_wide_fleet_is_shown_in_part_and_says_so(http: httpx.AsyncClient
     page = (await http.get("/stats")).json()
     assert (page["total"], len(page["rows"]), page["next_offset"]) == (3200, 500, 500)
     assert "20 more rows and 24 more machines not shown" in (await http.get("/stats.svg")).text
+
+
+async def test_the_judges_records_are_told_with_their_intervals(http: httpx.AsyncClient, router: MemoryRouter) -> None:
+    router.records = Records(position=7, judges=(Judge(model="phi4:14b", standing="sound", turned=share(5, 40)),))
+    told = (await http.get("/stats/judges")).json()
+    assert told["position"] == 7
+    assert told["judges"][0]["turned"] | {"low": 0, "high": 0} == {"k": 5, "n": 40, "share": 0.125, "low": 0, "high": 0}
+    assert told["judges"][0]["human"]["share"] is None
