@@ -13,7 +13,16 @@ from typing import Any, Literal
 import msgspec
 
 from schemas.errors import InvalidEvent
-from schemas.events import AnyEvent, AttemptFailed, Event, QualityJudged, TaskCompleted, Times, Tokens
+from schemas.events import (
+    AnyEvent,
+    AttemptFailed,
+    Event,
+    JudgeSource,
+    QualityJudged,
+    TaskCompleted,
+    Times,
+    Tokens,
+)
 
 SampleKind = Literal["speed", "quality", "failure"]
 
@@ -34,7 +43,10 @@ _MOST_BYTES = 1 << 50
 
 class Sample(msgspec.Struct, frozen=True, omit_defaults=True):
     """One row of ``samples``. ``prefill_tok`` counts uncached tokens only. ``others_u`` is the share of the machine that
-    somebody else used, ``quality_w_u`` the judgement's weight, both in millionths."""
+    somebody else used, ``quality_w_u`` the judgement's weight, both in millionths.
+
+    ``source`` and ``judge`` say who judged: ``judge`` is the judge's model, the check's or signal's name, or the client whose
+    thumb it was. With a ``peer`` the judgement compares, and its value counts against that model only."""
 
     seq: int
     at_us: int
@@ -76,6 +88,9 @@ class Sample(msgspec.Struct, frozen=True, omit_defaults=True):
     total_us: int | None = None
     quality_u: int | None = None
     quality_w_u: int | None = None
+    source: JudgeSource | None = None
+    judge: str | None = None
+    peer: str | None = None
 
 
 def sample_of(event: AnyEvent, seq: int, at_us: int) -> Sample | None:
@@ -167,7 +182,15 @@ def _judged(event: QualityJudged, seq: int, at_us: int) -> Sample:
         quantisation=event.quantisation,
         quality_u=value,
         quality_w_u=round(SOURCE_WEIGHT_U[event.source] * event.weight),
+        source=event.source,
+        judge=_who(event),
+        peer=event.peer,
     )
+
+
+def _who(event: QualityJudged) -> str | None:
+    """Whose word it is: what says the same twice is told by it."""
+    return {"thumb": event.client, "signal": event.signal}.get(event.source, event.judge)
 
 
 def _failed(event: AttemptFailed, seq: int, at_us: int) -> Sample | None:

@@ -9,43 +9,29 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from schemas.cells import (
-    BUSY_LEAST_U,
-    DRIFT_BEFORE,
-    DRIFT_BEFORE_LEAST,
-    DRIFT_RUN,
-    DRIFT_TENTHS,
-    DRIFT_TOKENS_LEAST,
-    FREE_LEAST_U,
-    Cell,
-    Group,
-    Rates,
-    Sums,
-)
+from schemas.cells import SOURCES, Cell, Group, Rates, Sources, Sums, Tally
+from schemas.evidence import Restart
 from schemas.samples import UNIT
-from schemas.weights import FRACTIONS, HALF_LIFE_SAMPLES, HALF_LIFE_US, STEPS, WEIGHT_BITS
+from services.projector.evidence_sql import MORE, free, weighed
 
 SUMS = ("queue", "load", "first_token", "total", "output")
 RATES = ("prefill", "decode")
 GROUPS = ("alone", "shared", "busy")
 
-_MORE = "greatest(coalesce(concurrency, 1) - 1, 0)"
-"""``schemas.cells.more_streams``."""
-
-_FREE = f"({{us}} * greatest({UNIT} - coalesce(others_u, 0), {FREE_LEAST_U}) // {UNIT})"
-"""``schemas.cells.free_us``."""
+TALLY = "STRUCT(peer VARCHAR, n BIGINT, x HUGEINT, w HUGEINT, wx HUGEINT)"
+RESTART = ("why", "seq", "at_us", "n", "rate")
 
 
 def _quantile(values: str, percent: int, when: str) -> str:
     """An observed value at rank ⌊(n − 1) · percent / 100⌋, as ``schemas.cells.quantile``; NULL of no values."""
-    live = f"FILTER (WHERE {when} AND w > 0)"
+    live = f"FILTER (WHERE {when} AND NOT old AND w > 0)"
     return f"list_extract(list_sort(list({values}) {live}), (count(*) {live} - 1) * {percent} // 100 + 1)"
 
 
 def _sums(name: str, value: str, when: str, weight: str = "w") -> str:
     when = f"{value} IS NOT NULL AND {when}"
     return (
-        f"count(*) FILTER (WHERE {when}) AS {name}_n, "
+        f"count(*) FILTER (WHERE {when} AND NOT old) AS {name}_n, "
         f"coalesce(sum({weight}) FILTER (WHERE {when}), 0)::HUGEINT AS {name}_w, "
         f"coalesce(sum({weight}::HUGEINT * {value}) FILTER (WHERE {when}), 0)::HUGEINT AS {name}_wx, "
         f"{_quantile(value, 50, when)}::BIGINT AS {name}_p50, {_quantile(value, 95, when)}::BIGINT AS {name}_p95"
@@ -55,33 +41,22 @@ def _sums(name: str, value: str, when: str, weight: str = "w") -> str:
 def _rates(name: str, more: str) -> str:
     tok, us = f"{name}_tok", f"{name}_us"
     when = f"kind = 'speed' AND {tok} IS NOT NULL AND {us} > 0"
-    free = _FREE.format(us=us)
     rate = f"({tok} * {1000 * UNIT} // nullif({us}, 0))"
     return (
-        f"count(*) FILTER (WHERE {when}) AS {name}_n, "
+        f"count(*) FILTER (WHERE {when} AND NOT old) AS {name}_n, "
         f"coalesce(sum(w) FILTER (WHERE {when}), 0)::HUGEINT AS {name}_w, "
         f"coalesce(sum(w::HUGEINT * {tok}) FILTER (WHERE {when}), 0)::HUGEINT AS {name}_wtok, "
         f"coalesce(sum(w::HUGEINT * {us}) FILTER (WHERE {when}), 0)::HUGEINT AS {name}_wus, "
-        f"coalesce(sum(w::HUGEINT * {free}) FILTER (WHERE {when}), 0)::HUGEINT AS {name}_wfree_us, "
+        f"coalesce(sum(w::HUGEINT * {free(us)}) FILTER (WHERE {when}), 0)::HUGEINT AS {name}_wfree_us, "
         f"coalesce(sum(w::HUGEINT * {tok} * {more}) FILTER (WHERE {when}), 0)::HUGEINT AS {name}_wtok_more, "
         f"coalesce(sum(w) FILTER (WHERE {when} AND others_u IS NOT NULL), 0)::HUGEINT AS {name}_w_told, "
         f"{_quantile(rate, 50, when)}::BIGINT AS {name}_p50, {_quantile(rate, 95, when)}::BIGINT AS {name}_p95"
     )
 
 
-def _circumstance() -> str:
-    """``schemas.cells._circumstance``."""
-    quiet = f"coalesce(others_u, 0) < {BUSY_LEAST_U}"
-    return (
-        f"CASE WHEN kind <> 'speed' OR coalesce(decode_us, 0) <= 0 OR coalesce(decode_tok, 0) < {DRIFT_TOKENS_LEAST} THEN NULL "
-        f"WHEN {quiet} THEN if({_MORE} > 0, 'shared', 'alone') WHEN {_MORE} = 0 THEN 'busy' END"
-    )
-
-
 def _group(name: str) -> str:
     """``schemas.cells._group``."""
-    free = _FREE.format(us="decode_us")
-    excess = {"alone": "0", "shared": f"decode_tok * {_MORE}", "busy": f"(decode_us - {free})"}[name]
+    excess = {"alone": "0", "shared": f"decode_tok * {MORE}", "busy": f"(decode_us - {free('decode_us')})"}[name]
     when = f"circumstance = '{name}'"
     sums = {
         "w": "gw",
@@ -93,11 +68,19 @@ def _group(name: str) -> str:
     return f"count(*) FILTER (WHERE {when}) AS {name}_n, {', '.join(added)}"
 
 
-def _weigh(step: str) -> str:
-    """``schemas.weights.weight``."""
-    fractions = f"[{', '.join(map(str, FRACTIONS))}]::BIGINT[]"
-    known = f"list_extract({fractions}, {step} % {STEPS} + 1) >> ({step} // {STEPS})"
-    return f"CASE WHEN {step} < {WEIGHT_BITS * STEPS} THEN {known} ELSE 0 END"
+def _restart(states: str) -> str:
+    """``schemas.evidence.restart_of``; all of it NULL in a cell that never restarted."""
+    first = f"NOT old AND (kind = 'speed' OR kind = 'quality' AND {states}.why <> 'drift')"
+    decoded = "last_before AND decode_tok IS NOT NULL AND decode_us > 0"
+    columns = {
+        "seq": f"min(a.seq) FILTER (WHERE {first})",
+        "at_us": f"arg_min(a.at_us, a.seq) FILTER (WHERE {first})",
+        "n": "count(*) FILTER (WHERE old)",
+        "rate": f"(sum(decode_tok) FILTER (WHERE {decoded}) * {1000 * UNIT} // sum(decode_us) FILTER (WHERE {decoded}))::BIGINT",
+    }
+    columns = {"why": f"any_value({states}.why)", **columns}
+    told = f"{columns['why']} IS NOT NULL AND {columns['seq']} IS NOT NULL"
+    return ", ".join(f"CASE WHEN {told} THEN {value} END AS restart_{name}" for name, value in columns.items())
 
 
 def cells_select(where: str = "true") -> str:
@@ -110,66 +93,38 @@ def cells_select(where: str = "true") -> str:
         "output": "(CASE WHEN task_kind IS DISTINCT FROM 'bench' THEN output_tok END)",
     }
     columns = [_sums(name, value, "kind = 'speed'") for name, value in sums.items()]
-    columns += [_rates("prefill", "0"), _rates("decode", _MORE), *map(_group, GROUPS)]
-    columns.append(_sums("quality", "quality_u", "kind = 'quality' AND quality_w_u > 0", "(w * quality_w_u)"))
+    columns += [_rates("prefill", "0"), _rates("decode", MORE), *map(_group, GROUPS)]
+    alone = "kind = 'quality' AND peer IS NULL"
+    columns.append(_sums("quality", "quality_u", alone, "(w * quality_w_u)"))
+    columns += [
+        f"count(*) FILTER (WHERE kind = 'quality' AND NOT old AND source = '{source}') AS {source}_n"
+        for source in SOURCES
+    ]
     return f"""
-WITH picked AS (
-    SELECT s.*, k.cell, k.model, k.domain, k.worker, k.digest, k.model_bytes, k.task_kind
-    FROM samples s JOIN cell_key k USING (cid) WHERE {where}
-), deciding AS (
-    SELECT cell, max(kind) FILTER (WHERE kind IN ('speed', 'quality')) AS kind
-    FROM picked WHERE digest IS NOT NULL GROUP BY cell
-), digests AS (
-    SELECT p.cell, d.kind, arg_max(p.digest, p.seq) AS digest
-    FROM picked p JOIN deciding d ON p.cell = d.cell AND p.kind = d.kind WHERE p.digest IS NOT NULL GROUP BY ALL
-), restarts AS (
-    SELECT p.cell, max(p.seq) AS seq
-    FROM picked p JOIN digests d ON p.cell = d.cell AND p.kind = d.kind WHERE p.digest <> d.digest GROUP BY ALL
-), latest AS (
-    SELECT p.*, d.digest AS now_digest
-    FROM picked p LEFT JOIN digests d ON p.cell = d.cell LEFT JOIN restarts r ON p.cell = r.cell
-    WHERE p.seq > coalesce(r.seq, 0) AND (p.digest IS NULL OR d.digest IS NULL OR p.digest = d.digest)
-), rates AS (
-    SELECT cell, seq, decode_tok * {1000 * UNIT} // nullif({_FREE.format(us="decode_us")}, 0) AS rate
-    FROM latest
-    WHERE kind = 'speed' AND decode_us > 3 AND decode_tok >= {DRIFT_TOKENS_LEAST} AND coalesce(concurrency, 1) = 1
-), runs AS (
-    SELECT cell, lag(seq, {DRIFT_RUN - 1}) OVER (PARTITION BY cell ORDER BY seq) AS first_seq,
-        min(rate) OVER run AS slowest, max(rate) OVER run AS fastest,
-        quantile_disc(rate, 0.5) OVER before AS median, count(*) OVER before AS n
-    FROM rates
-    WINDOW run AS (PARTITION BY cell ORDER BY seq ROWS BETWEEN {DRIFT_RUN - 1} PRECEDING AND CURRENT ROW),
-        before AS (PARTITION BY cell ORDER BY seq
-            ROWS BETWEEN {DRIFT_BEFORE + DRIFT_RUN - 1} PRECEDING AND {DRIFT_RUN} PRECEDING)
-), drifts AS (
-    SELECT cell, max(first_seq) AS seq FROM runs
-    WHERE n >= {DRIFT_BEFORE_LEAST}
-        AND (10 * slowest::HUGEINT > {DRIFT_TENTHS} * median::HUGEINT OR {DRIFT_TENTHS} * fastest::HUGEINT < 10 * median::HUGEINT)
-    GROUP BY cell
-), steady AS (
-    SELECT l.* FROM latest l LEFT JOIN drifts d ON l.cell = d.cell WHERE l.kind <> 'speed' OR l.seq >= coalesce(d.seq, 0)
-), told AS (
-    SELECT *, {_circumstance()} AS circumstance FROM steady
-), aged AS (
-    SELECT *,
-        (max(at_us) OVER (PARTITION BY cell, kind) - at_us) * {STEPS} // {HALF_LIFE_US} AS faded,
-        (row_number() OVER (PARTITION BY cell, kind ORDER BY seq DESC) - 1) * {STEPS} // {HALF_LIFE_SAMPLES} AS step,
-        (row_number() OVER (PARTITION BY cell, circumstance ORDER BY seq DESC) - 1) * {STEPS} // {HALF_LIFE_SAMPLES} AS gstep
-    FROM told
-), weighed AS (
-    SELECT *, {_weigh("(faded + step)")} AS w, {_weigh("(faded + gstep)")} AS gw FROM aged
+WITH {weighed(where)}, tallies AS (
+    SELECT cell, peer, count(*) FILTER (WHERE NOT old) AS n, coalesce(sum(quality_u) FILTER (WHERE NOT old), 0)::HUGEINT AS x,
+        sum(w::HUGEINT * quality_w_u)::HUGEINT AS w, sum(w::HUGEINT * quality_w_u * quality_u)::HUGEINT AS wx
+    FROM weighed a WHERE kind = 'quality' AND peer IS NOT NULL GROUP BY cell, peer
+), pairs AS (
+    SELECT cell, list({{peer: peer, n: n, x: x, w: w, wx: wx}} ORDER BY peer) FILTER (WHERE n > 0 OR w > 0)::{TALLY}[] AS pairs
+    FROM tallies GROUP BY cell
 ), seen AS (
     SELECT cell, max(seq) AS last_seq FROM picked GROUP BY cell
 )
 SELECT
     a.cell, any_value(a.model) AS model, any_value(a.domain) AS domain, any_value(a.worker) AS worker,
-    any_value(a.now_digest) AS digest,
-    arg_max(a.model_bytes, a.seq) FILTER (WHERE kind = 'speed' AND a.model_bytes IS NOT NULL) AS model_bytes,
+    any_value(states.digest) AS digest, any_value(states.quantisation) AS quantisation,
+    arg_max(a.model_bytes, a.seq) FILTER (WHERE kind = 'speed' AND NOT old AND a.model_bytes IS NOT NULL) AS model_bytes,
     {", ".join(columns)},
-    count(*) FILTER (WHERE ok = true) AS ok_n, count(*) FILTER (WHERE ok = false) AS fail_n,
+    count(*) FILTER (WHERE kind = 'void' AND source = 'judge') AS void_n,
+    any_value(pairs.pairs) AS pairs,
+    {_restart("states")},
+    count(*) FILTER (WHERE ok = true AND NOT old) AS ok_n, count(*) FILTER (WHERE ok = false AND NOT old) AS fail_n,
     any_value(seen.last_seq) AS last_seq,
-    max(at_us) FILTER (WHERE kind = 'speed') AS speed_at_us, max(at_us) FILTER (WHERE kind = 'quality') AS quality_at_us
-FROM weighed a JOIN seen ON a.cell = seen.cell GROUP BY a.cell"""
+    max(at_us) FILTER (WHERE kind = 'speed' AND NOT old) AS speed_at_us,
+    max(at_us) FILTER (WHERE kind = 'quality' AND NOT old) AS quality_at_us
+FROM weighed a JOIN states ON a.cell = states.cell JOIN seen ON a.cell = seen.cell LEFT JOIN pairs ON a.cell = pairs.cell
+GROUP BY a.cell"""
 
 
 REFRESH = f"INSERT INTO cells {cells_select('k.cell IN (SELECT unnest($1::INTEGER[]))')}"
@@ -180,19 +135,24 @@ FORGET = "DELETE FROM cells WHERE cell IN (SELECT unnest($1::INTEGER[]))"
 def cell_of(row: Sequence[Any]) -> Cell:
     """A row of ``cells`` (without its number) as the value that travels in KV ``stats``."""
     values = iter(row)
-    model, domain, worker, digest, model_bytes = (next(values) for _ in range(5))
+    model, domain, worker, digest, quantisation, model_bytes = (next(values) for _ in range(6))
     fields: dict[str, Any] = {name: _read_sums(values) for name in SUMS}
     fields |= {name: _read_rates(values) for name in RATES}
     fields |= {name: _read_group(values) for name in GROUPS}
     fields["quality"] = _read_sums(values)
+    fields["sources"] = Sources(**{source: next(values) for source in (*SOURCES, "void")})
+    fields["pairs"] = tuple(Tally(**tally) for tally in next(values) or ())
+    restart = {name: next(values) for name in RESTART}
     ok_n, fail_n, last_seq, speed_at_us, quality_at_us = values
     return Cell(
         model=model,
         domain=domain,
         worker=worker,
         digest=digest,
+        quantisation=quantisation,
         model_bytes=model_bytes,
         **fields,
+        restarted=Restart(**restart) if restart["why"] is not None else None,
         ok_n=ok_n,
         fail_n=fail_n,
         last_seq=last_seq,

@@ -72,9 +72,18 @@ def sample(draw: st.DrawFn, seq: int) -> Sample:
         "domain": draw(st.sampled_from(("code", "maths"))),
         "worker": draw(st.sampled_from(("desk", "lap", None) if kind == "quality" else ("desk", "lap"))),
         "digest": draw(st.sampled_from(("d1", "d1", "d2", None))),
+        "quantisation": draw(st.sampled_from(("q4", "q4", "q4", "q8", None))),
+        "task": draw(st.sampled_from(("t1", "t2", None))),
     }
     if kind == "quality":
-        return Sample(**shared, quality_u=draw(st.integers(0, 10**6)), quality_w_u=draw(st.integers(0, 10**6)))
+        return Sample(
+            **shared,
+            quality_u=draw(st.integers(0, 10**6)),
+            quality_w_u=draw(st.just(0) | st.integers(0, 10**6)),
+            source=draw(st.sampled_from(("judge", "judge", "check", "thumb", "thumb", "signal", None))),
+            judge=draw(st.sampled_from(("me", "you", None))),
+            peer=draw(st.sampled_from((None, "gemma", "qwen3"))),
+        )
     if kind == "failure":
         return Sample(**shared, ok=False)
     return Sample(
@@ -116,5 +125,7 @@ def changing_log(draw: st.DrawFn, max_size: int = 80) -> list[Sample]:
         us = draw(st.sampled_from((1_000_000, 1_500_000, 2_000_000, 6_000_000)))
         for _ in range(draw(st.integers(1, 25))):
             noise = draw(st.integers(0, us // 10))
-            log.append(speed(len(log) + 1, decode_us=us + noise, concurrency=draw(st.sampled_from((None, 1, 1, 1, 2)))))
+            digest = draw(st.sampled_from(("d1",) * 30 + ("d2",)))
+            streams = draw(st.sampled_from((None, 1, 1, 1, 2)))
+            log.append(speed(len(log) + 1, decode_us=us + noise, digest=digest, concurrency=streams))
     return log
