@@ -13,7 +13,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from services.cli import queue_commands, run_commands, show_commands
+from services.cli import queue_commands, run_commands, show_commands, stats_commands
 from services.cli.output import out, show
 
 NEWCOMER = (
@@ -53,7 +53,7 @@ USE, RUN = "Use it", "Run a part"
 app.command("up", rich_help_panel="Start")(run_commands.up)
 app.command("ask", rich_help_panel=USE)(show_commands.ask)
 app.command("fleet", rich_help_panel=USE)(show_commands.fleet)
-app.command("stats", rich_help_panel=USE)(show_commands.stats)
+app.command("stats", rich_help_panel=USE)(stats_commands.stats)
 app.command("explain", rich_help_panel=USE)(show_commands.explain)
 app.command("preview", rich_help_panel=USE)(show_commands.preview)
 app.command("queue", rich_help_panel=USE)(queue_commands.queue)

@@ -46,6 +46,13 @@ class RouterClient:
         """The JSON of a 200; ``None`` values in the query are left out."""
         return await self._call("GET", path, params={key: value for key, value in query.items() if value is not None})
 
+    async def text(self, path: str, **query: Any) -> str:
+        """The text of a 200: a picture, a page."""
+        answer = await self._answer(
+            "GET", path, params={key: value for key, value in query.items() if value is not None}
+        )
+        return answer.text
+
     async def post(self, path: str, body: dict[str, Any]) -> Any:
         return await self._call("POST", path, json=body)
 
@@ -77,14 +84,17 @@ class RouterClient:
         except httpx.HTTPError as error:
             self._unreachable(error)
 
-    async def _call(self, method: str, path: str, **options: Any) -> Any:
+    async def _answer(self, method: str, path: str, **options: Any) -> httpx.Response:
         try:
             answer = await self._http.request(method, path, **options)
         except httpx.HTTPError as error:
             self._unreachable(error)
         if not answer.is_success:
             self._refused(answer)
-        body = _json(answer)
+        return answer
+
+    async def _call(self, method: str, path: str, **options: Any) -> Any:
+        body = _json(await self._answer(method, path, **options))
         if not isinstance(body, dict) or not body:
             self._stranger(f"{self.url} answered {path} with something that no router says")
         return body

@@ -13,7 +13,7 @@ import msgspec
 from rich.console import Console
 from rich.text import Text
 
-from services.cli import decisions, numbers, tables
+from services.cli import decisions, numbers, stats_table
 from services.cli.ask import check_end, machine_names
 from services.cli.board import Board, Row
 from services.cli.client import RouterClient, task_path
@@ -57,7 +57,7 @@ class Demo:
         show(self.board.render(), self._console)
         stats = await self._measured()
         self._console.print(Text("What was measured, per model, domain and machine", style="bold"))
-        show(tables.stats(stats), self._console)
+        show(stats_table.stats(stats), self._console)
         self._console.print(self._lessons())
         why = await self._client.get(f"/explain/{self._explained().task}")
         self._console.print(

@@ -93,11 +93,12 @@ def _laid(section: Section, width: int) -> list[Text]:
     if not section.title:
         return [Text(part, style=section.style) for line in section.lines for part in _wrapped(line, width)]
     indent = cell_len(section.title) + 1
-    if indent > width // 8:  # too long to stand beside: above
+    is_above = indent > width // 8  # too long to stand beside
+    if is_above:
         indent = 2
     parts = [part for line in section.lines for part in _wrapped(line, width - indent)]
     told = [Text(" " * indent + part, style=section.style) for part in parts]
-    if indent == 2:
+    if is_above:
         return [*(Text(part, style="bold") for part in _wrapped(section.title, width)), *told]
     return [Text.assemble((section.title, "bold"), " ", (parts[0], section.style)), *told[1:]]
 

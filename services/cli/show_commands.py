@@ -1,4 +1,4 @@
-"""The commands that ask a running router: ask, fleet, stats, explain, preview, doctor.
+"""The commands that ask a running router: ask, fleet, explain, preview, doctor.
 
 Answers "what do I type?". Each gathers through ``client`` and shows through ``tables`` or ``decisions``; none holds a rule.
 """
@@ -93,17 +93,6 @@ def fleet(
 ) -> None:
     """Show the machines: free or busy, what they hold, what is not known of them."""
     _show(router, "/models" if models else "/workers", tables.models if models else tables.fleet, as_json=json)
-
-
-def stats(
-    model: OnlyModel = None,
-    domain: OnlyDomain = None,
-    worker: OnlyWorker = None,
-    router: Router = DEFAULT_ROUTER,
-    json: AsJson = False,
-) -> None:
-    """Show the measured speed and quality per model, domain and machine."""
-    _show(router, "/stats", tables.stats, as_json=json, model=model, domain=domain, worker=worker)
 
 
 def explain(

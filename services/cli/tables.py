@@ -1,4 +1,4 @@
-"""The fleet, its models and its measurements as tables for a terminal.
+"""The fleet and its models as tables for a terminal.
 
 Answers "how does the router's JSON read?" (docs/http.md). Takes what the router answered, returns something to print.
 A null is "unknown" with its reason, never a 0 and never an empty cell.
@@ -27,7 +27,6 @@ STATE_STYLES = {
     "backend down": "red",
 }
 TASK_STYLES = {"completed": "green", "running": "cyan", "failed": "red", "dead": "red", "cancelled": "yellow"}
-NOBODY = "(judged wherever it ran)"
 
 
 def grid(*columns: str, spare: tuple[tuple[str, ...], ...] = ()) -> Grid:
@@ -131,49 +130,3 @@ def models(body: Json) -> RenderableType:
     if body.get("virtual"):
         lines.append(Text(f"Also accepted: {', '.join(body['virtual'])}", style="dim"))
     return Group(*lines)
-
-
-SHOWN = ("decode", "prefill", "first_token", "total", "quality")
-
-
-def stats(body: Json) -> RenderableType:
-    """One row per (model, domain, machine): each figure with its own number of samples where it differs from the answers'."""
-    if not body["rows"]:
-        return Text("Nothing was measured yet. Every answered prompt is a measurement: try `headrace ask`.")
-    learned = {"slowdown": "per further|stream>", "others_weight": "others'|weight>"}
-    learned = {name: title for name, title in learned.items() if any(_measured(row, name) for row in body["rows"])}
-    table = grid(
-        *("model", "domain", "machine", "answers|+ failed>", "decode|tok/s>", "prefill|tok/s>"),
-        *("first|token>", "whole|answer>", "quality>", *learned.values(), "newest>"),
-        spare=(
-            ("per further stream", "others' weight", "prefill tok/s"),
-            ("whole answer",),
-            ("first token",),
-            ("newest",),
-            ("quality",),
-        ),
-    )
-    for row in body["rows"]:
-        fields, answers = row["fields"], row["ok_n"] + row["fail_n"]
-        table.add_row(
-            row["model"],
-            row["domain"],
-            Text(row.get("worker_name") or row["worker"] or NOBODY, style="bold" if row["worker"] else "dim"),
-            f"{row['ok_n']}" + (f" + {row['fail_n']}" if row["fail_n"] else ""),
-            *(_field(fields, name, answers) for name in (*SHOWN, *learned)),
-            known(row["age_s"], numbers.ago),
-        )
-    return table
-
-
-def _measured(row: Json, name: str) -> bool:
-    return (row["fields"].get(name) or {}).get("value") is not None
-
-
-def _field(fields: Json, name: str, answers: int) -> str:
-    field = fields.get(name) or {}
-    if field.get("value") is None:
-        return numbers.UNKNOWN
-    value, unit = field["value"], field["unit"]
-    told = numbers.plain(value) if unit == "tok/s" else numbers.seconds(value) if unit == "s" else f"{value:.2f}"
-    return told if field["n"] == answers else f"{told} (n {field['n']})"

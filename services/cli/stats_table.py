@@ -1,0 +1,168 @@
+"""What was measured, as a table: one row per (model, domain, machine), the planner's number first, then what it was seen to do.
+
+Answers "how fast, how good, and how sure is that?" from the router's JSON (docs/http.md). A number that was not measured of just
+this row is marked ``~``; what nothing is known of is "unknown", never a 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Literal
+
+from rich.console import Group, RenderableType
+from rich.text import Text
+
+from services.cli import numbers
+from services.cli.numbers import known
+from services.cli.tables import grid
+
+Json = dict[str, Any]
+Which = Literal["both", "speed", "quality"]
+NOBODY = "(any)"
+"""A judgement of the model, wherever it ran."""
+NO_MACHINE = "–"
+FROM = {
+    "cell": "measured",
+    "model_worker": "other domains",
+    "worker": "other models",
+    "model_domain": "other machines",
+    "model": "other machines",
+    "family": "its family",
+    "prior": "a guess",
+}
+"""Where a number comes from, by its source level."""
+FROM_QUALITY = FROM | {"model": "other domains"}
+LEGEND = "~ worked out, not measured of just this; `headrace stats --explain MODEL/DOMAIN/MACHINE` says how"
+NAMES = ("model", "domain", "machine")
+SPEED = ("answers>", "tok/s>", "±>", "p50>", "p95>", "from")
+COLUMNS: dict[Which, tuple[str, ...]] = {
+    "both": (*SPEED, "quality>", "± pts>", "judged>", "newest>"),
+    "speed": (*SPEED, "reads>", "first|token>", "whole|answer>", "further|stream>", "others'|weight>", "newest>"),
+    "quality": ("quality>", "± pts>", "p50>", "p95>", "judged>", "from", "newest>"),
+}
+SPARE: dict[Which, tuple[tuple[str, ...], ...]] = {
+    "both": (("± pts",), ("p50", "p95"), ("from",), ("judged",), ("newest",), ("answers",), ("±",)),
+    "speed": (
+        ("further stream", "others' weight"),
+        ("whole answer", "first token"),
+        ("reads",),
+        ("p50", "p95"),
+        ("from",),
+        ("newest",),
+        ("answers",),
+        ("±",),
+    ),
+    "quality": (("p50", "p95"), ("newest",), ("from",), ("judged",), ("± pts",)),
+}
+"""What goes below its row where the terminal is narrow, in this order."""
+
+
+def stats(body: Json, which: Which = "both") -> RenderableType:
+    rows = [row for row in body["rows"] if row["worker"] or which != "speed"]
+    if not rows:
+        return Text("Nothing was measured yet. Every answered prompt is a measurement: try `headrace ask`.")
+    table = grid(*NAMES, *COLUMNS[which], spare=SPARE[which])
+    for row in rows:
+        machine = Text(row.get("worker_name") or row["worker"] or NOBODY, style="bold" if row["worker"] else "dim")
+        table.add_row(row["model"], row["domain"], machine, *_CELLS[which](row))
+    return Group(table, *_below(body, rows))
+
+
+def _both(row: Json) -> tuple[str, ...]:
+    quality = row["expected"]["quality"]
+    return *_speeds(row), points(quality), points_off(quality), _judged(row), _age(row["age_s"])
+
+
+def _speed(row: Json) -> tuple[str, ...]:
+    own = (_own(row["fields"], name) for name in ("first_token", "total", "slowdown", "others_weight"))
+    return *_speeds(row), rate(row["expected"]["prefill"]), *own, _age(row["expected"]["decode"]["age_s"])
+
+
+def _quality(row: Json) -> tuple[str, ...]:
+    quality, own = row["expected"]["quality"], row["fields"]["quality"]
+    seen = ("" if own[rank] is None else _hundred(own[rank]) for rank in ("p50", "p95"))
+    came = _from(quality, own["n"], FROM_QUALITY)
+    return points(quality), points_off(quality), *seen, _judged(row), came, _age(quality["age_s"])
+
+
+_CELLS: dict[Which, Callable[[Json], tuple[str, ...]]] = {"both": _both, "speed": _speed, "quality": _quality}
+
+
+def _speeds(row: Json) -> tuple[str, ...]:
+    """The columns of ``SPEED``."""
+    speed, own = row["expected"]["decode"], row["fields"]["decode"]
+    seen = ("" if own[rank] is None else numbers.plain(own[rank]) for rank in ("p50", "p95"))
+    return _answers(row), rate(speed), spread(speed), *seen, _from(speed, row["ok_n"] + row["fail_n"])
+
+
+def rate(expected: Json) -> str:
+    """``96.4``, ``~24.0``, or unknown where it is a guess."""
+    return _marked(expected, numbers.plain)
+
+
+def points(expected: Json) -> str:
+    """``67`` of 100."""
+    return _marked(expected, _hundred)
+
+
+def _marked(expected: Json, write: Callable[[float], str]) -> str:
+    if expected["value"] is None:
+        return NO_MACHINE
+    if expected["level"] == "prior":
+        return numbers.UNKNOWN
+    return f"{'' if expected['level'] == 'cell' else '~'}{write(expected['value'])}"
+
+
+def spread(expected: Json) -> str:
+    """``12 %``: how far off it may well be."""
+    if expected["value"] is None or expected.get("spread") is None or expected["level"] == "prior":
+        return ""
+    return numbers.share(expected["spread"] / expected["value"])
+
+
+def points_off(quality: Json) -> str:
+    off: float | None = quality.get("spread")
+    return "" if off is None else _hundred(off)
+
+
+def _from(expected: Json, own_n: int, words: dict[str, str] = FROM) -> str:
+    """With the number of samples, where they are not those of the row."""
+    if expected["value"] is None:
+        return NO_MACHINE
+    told = words.get(expected["level"]) or str(expected["level"])
+    return told if expected["n"] in (0, own_n) else f"{told} ({numbers.count(expected['n'])})"
+
+
+def _own(fields: Json, name: str) -> str:
+    """Of the cell's own samples."""
+    field = fields[name]
+    return known(field["value"], numbers.seconds if field["unit"] == "s" else lambda value: f"{value:.2f}")
+
+
+def _answers(row: Json) -> str:
+    return f"{row['ok_n']}" + (f" + {row['fail_n']}" if row["fail_n"] else "")
+
+
+def _judged(row: Json) -> str:
+    return numbers.count(row["fields"]["quality"]["n"])
+
+
+def _age(age_s: float | None) -> str:
+    return "never" if age_s is None else numbers.ago_roughly(age_s)
+
+
+def _hundred(value: float) -> str:
+    return f"{100 * value:.0f}"
+
+
+def _below(body: Json, rows: list[Json]) -> list[RenderableType]:
+    """What the marks mean, and what is not shown."""
+    told = []
+    if any("~" in (rate(row["expected"]["decode"]) + points(row["expected"]["quality"])) for row in rows):
+        told.append(LEGEND)
+    if any(not row["worker"] for row in rows):
+        told.append(f"{NOBODY} judged wherever it ran")
+    if body.get("next_offset") is not None:
+        left = numbers.count(body["total"] - body["next_offset"])
+        told.append(f"… {left} more rows: choose with -m, -d or -w, or `--page N`")
+    return [Text(line, style="dim") for line in told]
