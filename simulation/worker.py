@@ -167,7 +167,18 @@ class Worker:
         def place() -> bool:
             expires = self.kernel.now + EXPIRES_S
             orders.append(self.world.server.arm(Round(process, life, durables, expires, deliver)))
+            self.kernel.after(0.0, process, sent)
             return True
+
+        def sent() -> None:
+            """Whatever the worker says from here on comes after its pulls: the server reads a connection in order."""
+            if not over[0]:
+                proven[0] = bool(commands := self.machine.out(number))
+                self._execute(commands)
+
+        def stands(ok: bool) -> None:
+            if ok and not over[0] and not proven[0]:
+                self._execute(self.machine.armed(number))
 
         def give_up() -> None:
             if not over[0]:
@@ -183,10 +194,9 @@ class Worker:
             )
 
         orders: list[int] = []
+        proven = [False]
         self.standing[number] = close
-        self._ask(
-            place, lambda ok: self._execute(self.machine.armed(number)) if ok and not over[0] else None, once=True
-        )
+        self._ask(place, stands, once=True)
         self.kernel.after(EXPIRES_S + 0.2, self.process, give_up)
 
     def _item(self, number: int, item: Item) -> None:

@@ -103,6 +103,11 @@ class Round:
                 self._over = True
         return self._hand_over()
 
+    def interrupt(self) -> None:
+        """``items`` returns what there is, at once; ``close`` has still to be called."""
+        self._over = True
+        self._changed.set()
+
     async def close(self) -> list[Taken]:
         """End the pulls; whatever the server handed out until then comes back. No later item can reach this round."""
         await self._taker.end(self)
@@ -153,8 +158,11 @@ class Taker:
         self.bus.off(self._cut)
         return [item for round_ in list(self._rounds) for item in await round_.close()]
 
-    async def arm(self, groups: Sequence[Group], k: int, expires_s: float, *, sweep: bool = True) -> Round:
+    async def arm(
+        self, groups: Sequence[Group], k: int, expires_s: float, *, sweep: bool = True, fence: bool = True
+    ) -> Round:
         """Put the pulls out, best group first. When it returns, the server knows each of them: only now may a credit be sent.
+        Without ``fence`` they are only on their way then, before whatever this connection sends next; ``prove`` waits for them.
 
         ``sweep`` first takes what already waits, strictly in the order of ``groups``. A consumer that does not exist is left
         out of ``armed`` and harms nothing. Raises BusError while disconnected.
@@ -176,22 +184,22 @@ class Taker:
         self._rounds.add(round_)
         try:
             await self._put_out(round_, groups, expires_s)
-            if not await self.bus.fence() or generation != self.bus.generation:
+            if (fence and not await self.bus.fence()) or generation != self.bus.generation:
                 self._drop(round_)
         except NatsError as error:
             self._drop(round_)
             raise BusError(f"cannot arm pulls: {error!r}") from error
         return round_
 
+    async def prove(self, round_: Round) -> None:
+        """Until the server knows the pulls, and has named those that it refused; ``_cut`` drops a round that lost them."""
+        if not await self.bus.fence():
+            self._drop(round_)
+
     async def take(
-        self,
-        groups: Sequence[Group],
-        k: int,
-        expires_s: float = 5.0,
-        *,
-        on_armed: Callable[[dict[str, int]], Awaitable[None]] | None = None,
-        sweep: bool = True,
-    ) -> list[Taken]:
+        self, groups: Sequence[Group], k: int, expires_s: float = 5.0, *,
+        on_armed: Callable[[dict[str, int]], Awaitable[None]] | None = None, sweep: bool = True,
+    ) -> list[Taken]:  # fmt: skip
         """One whole round: at most ``k`` items, none if there were none for ``expires_s``."""
         round_ = await self.arm(groups, k, expires_s, sweep=sweep)
         items: list[Taken] = []
@@ -250,8 +258,7 @@ class Taker:
         await nc._send_unsubscribe(subscription._id)
         if not answered:
             await self._settle(subscription)
-            while not arrived.empty():
-                messages.append(arrived.get_nowait())
+            messages += [arrived.get_nowait() for _ in range(arrived.qsize())]
         self._forget(subscription)
         return [Taken(self.bus, message) for message in messages if _status(message) is None]
 

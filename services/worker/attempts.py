@@ -6,7 +6,8 @@ never reads a clock and never retries an attempt.
 
 Slots: an attempt takes a slot from its item until its run is over (and its answer stored). One pull round of one item is armed
 for each free slot; at an attempt's end the next pull is armed *before* the terminal fact is published, and a credit is sent
-only when all that is done, so that a release made on the terminal fact finds this worker's pull standing.
+only when all that is done, so that a release made on the terminal fact finds this worker's pull standing. Pulls and fact leave
+on one connection, which the server reads in order: the fact's PubAck proves the pulls, and nothing waits for them alone.
 """
 
 from __future__ import annotations
@@ -55,8 +56,8 @@ class StoreAnswer:
 
 @dataclass(frozen=True)
 class Arm:
-    """Arm pull round ``round`` of one item over all confirmed groups and the lane. Once all its pulls are out ->
-    ``armed(round)``; its item -> ``item_arrived(round, ...)``; when it ends without one -> ``disarmed(round)``."""
+    """Arm pull round ``round`` of one item over all confirmed groups and the lane. Once all its pulls are sent, before whatever
+    is sent later -> ``out(round)``; where that brings no command, once the server has them -> ``armed(round)``; its item -> ``item_arrived(round, ...)``; when it ends without one -> ``disarmed(round)``."""
 
     round: int
 
@@ -103,6 +104,8 @@ class Hand:
     tokens: int = 0
     cancelled: bool = False
     end: Event | None = None
+    proves: int | None = None
+    """The round whose pulls left just before its end."""
 
 
 @dataclass
@@ -143,8 +146,12 @@ class Attempts:
         """Attempts that run on the backend now, the one being claimed included."""
         return sum(1 for hand in self.hands.values() if hand.stage in ("claiming", "running"))
 
+    def out(self, round: int) -> list[Command]:
+        """A round's pulls are sent: an attempt that waited for this publishes its end behind them, whose PubAck proves them."""
+        return self._end_next(round)
+
     def armed(self, round: int) -> list[Command]:
-        """A round's pulls are all out. An attempt that waited for this may now publish its end."""
+        """The server has all pulls of a round. An attempt that waited for this may now publish its end."""
         if round in self.rounds:
             self.rounds[round] = True
         return self._end_next() or [SendCredit()]
@@ -228,16 +235,19 @@ class Attempts:
     def ended(self, key: Key, own: bool, fenced: AttemptFailed) -> list[Command]:
         """The end's id is decided. Another attempt's terminal fact: say that ours was fenced, which frees its permits."""
         hand = self.hands[key]
+        if hand.proves in self.rounds:
+            self.rounds[hand.proves] = True
         if not own and isinstance(hand.end, TaskCompleted) and hand.stage == "ending":
             hand.stage, hand.end = "fencing", fenced
             return [PublishEnd(key, fenced, fail_id(*key))]
         del self.hands[key]
         return [Ack(key), SendCredit()]
 
-    def _end_next(self) -> list[Command]:
+    def _end_next(self, round: int | None = None) -> list[Command]:
         """One round's pulls are out, or never will be: one attempt that waited for that publishes its end."""
         for key, hand in self.hands.items():
             if hand.stage == "arming":
+                hand.proves = round
                 return [self._publish_end(key, hand)]
         return []
 

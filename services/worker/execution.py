@@ -39,7 +39,7 @@ AGAIN_S = 1.0
 SICK = frozenset({"disconnect", "oom", "protocol", "timeout", "stall"})
 """After these the backend is looked at before another pull is armed."""
 
-Spawn = Callable[[Coroutine[Any, Any, None]], "asyncio.Task[None]"]
+Spawn = Callable[[Coroutine[Any, Any, Any]], "asyncio.Task[Any]"]
 
 
 class Execution:
@@ -64,8 +64,7 @@ class Execution:
         self.rounds: Rounds | None = None
         self.stopping = False
         """The process goes: runs that are cut short are for another machine to do again."""
-        self._bus, self._inventory, self._telemetry, self._clock = bus, inventory, telemetry, clock
-        self._runs = runs
+        self._bus, self._inventory, self._telemetry, self._clock, self._runs = bus, inventory, telemetry, clock, runs
         self._spawn, self._send_credit, self._look = spawn, send_credit, look
         self._take_rest, self._rest = rest, Rest()
         self.empty = asyncio.Event()
@@ -79,6 +78,12 @@ class Execution:
 
     # -- what happens ------------------------------------------------------------------------------------------------------
 
+    def out(self, number: int) -> bool:
+        """Whether an end follows a round's pulls, which proves them."""
+        commands = self.attempts.out(number)
+        self.execute(commands)
+        return bool(commands)
+
     def armed(self, number: int) -> None:
         self.execute(self.attempts.armed(number))
 
@@ -91,7 +96,7 @@ class Execution:
             item = decode_wire(taken.data, WorkItem)
         except InvalidEvent as error:
             log.error("not a work item", action="bad_item", subject=taken.subject, error=str(error))
-            self._spawn(self._finally(taken.term("not a work item")))
+            self._spawn(taken.term("not a work item"))
             self.disarmed(number)
             return
         key = (item.task, item.attempt)
@@ -162,9 +167,9 @@ class Execution:
             case machine.PublishEnd():
                 self._spawn(self._publish_end(command))
             case machine.Ack(key):
-                self._spawn(self._finally(self._items.pop(key).ack()))
+                self._spawn(self._items.pop(key).ack())
             case machine.Terminate(key, reason):
-                self._spawn(self._finally(self._items.pop(key).term(reason)))
+                self._spawn(self._items.pop(key).term(reason))
             case machine.SendCredit():
                 self._forget_ended()
                 self._send_credit()
@@ -293,6 +298,3 @@ class Execution:
         for key in [key for key in self._contexts if key not in self.attempts.hands]:
             del self._contexts[key], self._claimed_at[key]
             self._runs.forget(key)
-
-    async def _finally(self, ack: Coroutine[Any, Any, bool]) -> None:
-        await ack

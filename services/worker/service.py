@@ -89,14 +89,15 @@ class WorkerService:
         )  # fmt: skip
         self._rounds = self._execution.rounds = Rounds(
             bus, self._taker, self._groups,
-            on_armed=self._execution.armed, on_item=self._execution.item, on_disarmed=self._execution.disarmed,
+            on_out=self._execution.out, on_armed=self._execution.armed, on_item=self._execution.item,
+            on_disarmed=self._execution.disarmed,
         )  # fmt: skip
         self._confirmed: frozenset[str] = frozenset()
         self._holds: set[str] = {"start"}
         self._resting: asyncio.TimerHandle | None = None
         self._look_now = asyncio.Event()
         self._repricing: asyncio.TimerHandle | None = None
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks: set[asyncio.Task[Any]] = set()
         self._broken: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     async def run(self, life: Lifecycle) -> None:
@@ -276,13 +277,13 @@ class WorkerService:
             return False
         return True
 
-    def _spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+    def _spawn(self, work: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
         task = asyncio.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._ended)
         return task
 
-    def _ended(self, task: asyncio.Task[None]) -> None:
+    def _ended(self, task: asyncio.Task[Any]) -> None:
         self._tasks.discard(task)
         if not task.cancelled() and (error := task.exception()) is not None and not self._broken.done():
             self._broken.set_exception(error)

@@ -176,6 +176,23 @@ async def test_the_server_knows_of_the_pulls_when_it_is_told_that_they_are_armed
     assert said == [dict(GROUPS)]
 
 
+async def test_what_is_sent_behind_unfenced_pulls_finds_them_standing(bus: Bus, taker: Taker) -> None:
+    """The server reads a connection in order: an item that is put right behind the pulls comes to them at once."""
+    for number in range(20):
+        round_ = await taker.arm(GROUPS, 1, 10, sweep=False, fence=False)
+        await put(bus, "c", f"t{number}")
+        assert tasks(await round_.items()) == [f"t{number}"]
+        assert await round_.close() == []
+
+
+async def test_unfenced_pulls_are_proven_later_and_refused_ones_named_by_then(taker: Taker) -> None:
+    round_ = await taker.arm([("nobody", 0), GROUPS[0]], 1, 10, sweep=False, fence=False)
+    await taker.prove(round_)
+    assert round_.armed == {GROUPS[0][0]: 0}
+    round_.interrupt()
+    assert await round_.items() == [] == await round_.close()
+
+
 async def test_a_lane_takes_pinned_work_and_nobody_elses(bus: Bus, taker: Taker) -> None:
     await ensure_consumer(bus, lane_consumer("w1", slots=2))
     await put(bus, "a", "pinned", lane="w1")

@@ -85,6 +85,31 @@ def test_an_attempt_goes_from_its_item_to_its_end_and_arms_before_it_says_so() -
     assert (machine.free, machine.hands) == (1, {})
 
 
+def test_an_end_leaves_right_behind_the_pulls_and_its_ack_proves_them() -> None:
+    machine = armed()
+    running(machine)
+    machine.completed(KEY, COMPLETED, ANSWER)
+    assert machine.stored(KEY) == [Arm(2)]
+    assert machine.out(2) == [PublishEnd(KEY, COMPLETED, end_id("t1"))]
+    assert machine.free == 0, "nobody has said yet that the pulls stand"
+    machine.ended(KEY, True, FENCED)
+    assert machine.free == 1
+
+
+def test_pulls_that_no_end_follows_prove_nothing_and_a_lost_round_stays_lost() -> None:
+    machine = armed()
+    running(machine)
+    machine.completed(KEY, COMPLETED, ANSWER)
+    machine.stored(KEY)
+    machine.out(2)
+    assert machine.disarmed(2) == [Arm(3)], "the connection was lost with the pulls"
+    assert machine.out(3) == []
+    machine.ended(KEY, True, FENCED)
+    assert machine.free == 0
+    machine.armed(3)
+    assert machine.free == 1
+
+
 def test_what_somebody_else_claimed_never_runs() -> None:
     machine = armed()
     machine.item_arrived(1, item(), claim())
