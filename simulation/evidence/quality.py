@@ -27,8 +27,9 @@ def quality(seed: int, *, share: float = 0.30, tasks: int = TASKS, joins_at: int
         for at in range(0, tasks, BIN):
             found[f"{made.name} @{at + BIN}"] = _mean(regrets[at : at + BIN])
         if isinstance(learner, Shadowed):
-            found["pairs"] = float(learner.pairs)
+            found |= {"shadow runs": float(learner.fleet.shadows), "verdicts": float(learner.verdicts)}
             found["least judged"] = float(learner.least_judged())
+            learner.runner.close()
     return found
 
 
@@ -39,7 +40,7 @@ def _one(world: QualityWorld, learner: Rival | Ours, n: int) -> float:
     if thumb is not None:
         learner.thumb(model, task.domain, thumb)
     if isinstance(learner, Shadowed):
-        learner.idle(world, n)
+        learner.ran(world, n, model)
     return world.regret(task, model)
 
 

@@ -7,13 +7,13 @@ here knows a scorer.
 
 from __future__ import annotations
 
-import math
 import random
 from dataclasses import dataclass
 
 DOMAINS = ("chat", "code", "japanese", "maths", "summarise", "translation")
-OLD = ("m1", "m2", "m3", "m4", "m5")
-NEW = "new"
+OLD = ("alder", "birch", "cedar", "larch", "maple")
+NEW = "rowan"
+"""Six families: nobody is a relative of anybody."""
 MODELS = (*OLD, NEW)
 TASKS = 1200
 JOINS_AT = 600
@@ -24,25 +24,16 @@ SPECIALITY = 0.12
 """Sigma of what a domain adds to a model or takes from it."""
 NEW_IS_BETTER = 0.08
 """The newcomer's general worth above the best of the old ones'."""
-ANSWERS_VARY = 0.15
-"""Sigma of one answer's worth about its model's in that domain."""
-
 LABEL_NOISE = 0.10
 """The share of thumbs that point the wrong way."""
-
-JUDGE_SHARPNESS = 0.12
-JUDGE_LIKES_FIRST = 0.4
-"""A judge picks the first answer with the odds e^(difference / 0.12 + 0.4): of two equal answers it takes the first in 60 % of the
-times, and with a difference of 0.15 it is consistent in about 70 %, as published judges are (ROUTING.md B1)."""
 
 
 @dataclass(frozen=True)
 class Task:
-    """``luck`` is one answer's deviation for each model; ``asked`` whether the user says anything of the answer."""
+    """``asked``: the user says something of the answer."""
 
     n: int
     domain: str
-    luck: dict[str, float]
     asked: bool
     mood: float
     slip: bool
@@ -59,12 +50,11 @@ class QualityWorld:
         self.worth = {(m, d): _clip(general[m] + rng.gauss(0.0, SPECIALITY)) for m in MODELS for d in DOMAINS}
         self.tasks = tuple(
             Task(
-                n=n, domain=rng.choice(DOMAINS), luck={m: rng.gauss(0.0, ANSWERS_VARY) for m in MODELS},
-                asked=rng.random() < share, mood=rng.random(), slip=rng.random() < LABEL_NOISE,
+                n=n, domain=rng.choice(DOMAINS), asked=rng.random() < share, mood=rng.random(),
+                slip=rng.random() < LABEL_NOISE,
             )
             for n in range(tasks)
         )  # fmt: skip
-        self._judging = random.Random(f"judge.{seed}")
 
     def models(self, n: int) -> tuple[str, ...]:
         """Who is there when the n-th task comes."""
@@ -81,15 +71,6 @@ class QualityWorld:
             return None
         up = task.mood < self.worth[model, task.domain]
         return float(up != task.slip)
-
-    def answer(self, model: str, domain: str) -> float:
-        """What one answer of a shadow run is worth."""
-        return self.worth[model, domain] + self._judging.gauss(0.0, ANSWERS_VARY)
-
-    def says_first(self, first: float, second: float) -> bool:
-        """A judge's choice when shown the two in this order."""
-        odds = (first - second) / JUDGE_SHARPNESS + JUDGE_LIKES_FIRST
-        return self._judging.random() < 1.0 / (1.0 + math.exp(-odds))
 
 
 def _clip(value: float) -> float:
