@@ -24,6 +24,7 @@ _LEVELS = {
     "model_worker": "of this model on this machine",
     "worker": "of other models on this machine, scaled by size",
     "model": "of this model elsewhere",
+    "family": "of this model's family",
 }
 
 
