@@ -80,8 +80,11 @@ class Benchmarker:
         payers: Mapping[str, Pay],
         answers: Mapping[str, Answer],
         cost: Callable[[Debt], float] = lambda _debt: 0.0,
+        rest_s: float = REST_S,
+        look_s: float = LOOK_S,
     ) -> None:
         self._ground, self._payers, self._answers, self._cost = ground, payers, answers, cost
+        self._rest_s, self._look_s = rest_s, look_s
         mine = ground.settings
         self._rules = Rules(share=mine.budget, idle_s=mine.idle_s, shadow=mine.shadow)
         self._term = Term(ground.bus, who, ground.clock, self._took, self._lost)
@@ -90,6 +93,8 @@ class Benchmarker:
         self._listening: list[Listening] = []
         self._changed = asyncio.Event()
         self._looked_us = 0
+        self.held: dict[tuple[str, str, str, str], str] = {}
+        """Debts that were not paid at the last look, each with its reason in words."""
 
     # -- life ----------------------------------------------------------------------------------------------------------
 
@@ -190,14 +195,14 @@ class Benchmarker:
     async def _pay_debts(self) -> None:
         while True:
             try:
-                async with asyncio.timeout(GIVE_WAY_S if self._payments else LOOK_S):
+                async with asyncio.timeout(GIVE_WAY_S if self._payments else self._look_s):
                     await self._changed.wait()
             except TimeoutError:
                 pass
             self._changed.clear()
             self._give_way()
             now_us = self._ground.now_us()
-            if now_us - self._looked_us >= LOOK_S * 1e6:
+            if now_us - self._looked_us >= self._look_s * 1e6:
                 self._looked_us = now_us
                 self._start()
 
@@ -216,14 +221,23 @@ class Benchmarker:
         ground = self._ground
         if not self._term.ours or not ground.settings.on or ground.demands or not ground.bus.connected:
             return
-        now_us = ground.now_us()
-        for debt in debts(
-            ground.fleet, ground.stats, ground.fleet.use, now_us, stale_s=ground.settings.stale_days * DAY_S
-        ):
-            if debt.kind not in self._payers or now_us < self._rests.get(_key(debt), 0) or self._is_busy(debt.worker):
-                continue
-            if why_not(debt, ground.fleet, now_us, cost_s=self._cost(debt), rules=self._rules) is None:
+        now_us, stale_s = ground.now_us(), ground.settings.stale_days * DAY_S
+        self.held = {}
+        for debt in debts(ground.fleet, ground.stats, ground.fleet.use, now_us, stale_s=stale_s):
+            why = self._why_not(debt, now_us)
+            if why is None:
                 self._begin(debt)
+            else:
+                self.held[_key(debt)] = why
+
+    def _why_not(self, debt: Debt, now_us: int) -> str | None:
+        if debt.kind not in self._payers:
+            return "nobody can pay it"
+        if self._is_busy(debt.worker):
+            return "something is measured there"
+        if now_us < self._rests.get(_key(debt), 0):
+            return "it was tried a moment ago"
+        return why_not(debt, self._ground.fleet, now_us, cost_s=self._cost(debt), rules=self._rules)
 
     def _is_busy(self, worker: str) -> bool:
         """One payment at a time for all workers of one machine: they would measure each other."""
@@ -246,7 +260,7 @@ class Benchmarker:
             await self._payers[debt.kind](debt, Watched(self._ground.asking, payment))
         except HeadraceError as error:
             log.warning("a debt stays unpaid", action="bench_failed", **_told(debt), error=str(error))
-        self._rests[_key(debt)] = self._ground.now_us() + int(REST_S * 1e6)
+        self._rests[_key(debt)] = self._ground.now_us() + int(self._rest_s * 1e6)
         while len(self._rests) > 1_000:
             del self._rests[next(iter(self._rests))]
 

@@ -34,6 +34,7 @@ from services.runtime.settings import Worker as WorkerSettings
 from services.worker.backends.detect import detect
 from services.worker.backends.port import Backend
 from services.worker.service import WorkerService
+from services.worker.telemetry.sample import Telemetry
 from support.eventually import eventually
 
 E = TypeVar("E", bound=Event)
@@ -147,6 +148,7 @@ async def running_worker(
     worker: str = WORKER,
     models: dict[str, Any] | None = None,
     clock: Clock | None = None,
+    telemetry: Telemetry | None = None,
     **settings: Any,
 ) -> AsyncIterator[tuple[WorkerService, Lifecycle]]:
     """A worker in this process on a connection of its own; drained at the end."""
@@ -155,7 +157,9 @@ async def running_worker(
         bus = await stack.enter_async_context(await Bus.connect(natsd_url, name=worker))
         backend: Backend = await detect(backend_url)
         stack.push_async_callback(backend.aclose)
-        service = WorkerService(bus, backend, await backend.identify(), worker, own, models or {}, clock=clock)
+        service = WorkerService(
+            bus, backend, await backend.identify(), worker, own, models or {}, clock=clock, telemetry=telemetry
+        )
         life = Lifecycle()
         task = asyncio.create_task(service.run(life))
         try:
