@@ -1,8 +1,9 @@
 """Which of a cell's samples count, and how much?
 
 Answers "what is the present state of this model on this machine, and what is only its past?". A model's change of digest or
-quantisation, or a machine's change of speed, begins a new state; what was before stays as its prior, worth three samples at most.
-Pure and in integers, like all of the fold; ``services.projector.evidence_sql`` is the same in SQL. Never the present time.
+quantisation, or a machine's change of speed, begins a new state; what was before stays as its prior, worth three samples at most,
+and half a one where it was refuted. Pure and in integers, like all of the fold; ``services.projector.evidence_sql`` is the same in
+SQL. Never the present time.
 """
 
 from __future__ import annotations
@@ -27,8 +28,11 @@ DRIFT_TOKENS_LEAST = 8
 """A machine has changed when 3 rates in a row are all above 1.8 times, or all below a 1.8th of, the median of the up to 20
 before them, at least 5 (ROUTING.md, B3.2). Answers of a few tokens and attempts that shared the machine prove nothing."""
 
-PRIOR_MOST = 3
-"""How many samples of the present state all earlier ones of a kind are worth together, at the restart (ROUTING.md, B3.2)."""
+PRIOR_HALVES, DRIFT_PRIOR_HALVES = 6, 1
+"""How many halves of a sample of the present state all earlier ones of a kind are worth together, at the restart (ROUTING.md,
+B3.2). Speeds that were refuted count least: with three samples' worth, a machine throttled 4x kept its rank for up to 10 runs,
+and was denied it for 20 once let go, for slow samples take most of the time; with half a one it is 3 to 4, and 7
+(``simulation.evidence.throttle``)."""
 
 PERSONAL = frozenset({"thumb", "signal"})
 """Whoever says it again about the same task has changed his mind, or was heard twice: only the latest word counts."""
@@ -110,7 +114,7 @@ def weighed(state: State, kind: str) -> list[Weighed]:
     """The samples of one kind, oldest first; ages count from the kind's own latest time.
 
     A pair ages with the younger pairs against the same peer: both of its sides forget it at the same pace, however often the
-    other models meet. What was before the restart weighs PRIOR_MOST samples together then, and less and less afterwards.
+    other models meet. What was before the restart weighs so many halves of a sample together then, and less and less afterwards.
     """
     before, now = ([s for s in some if lane(s) == kind] for some in (state.before, state.now))
     latest = max((s.at_us for s in (*before, *now)), default=0)
@@ -121,7 +125,8 @@ def weighed(state: State, kind: str) -> list[Weighed]:
         younger[sample.peer] += 1
     total = sum(w for _, w, is_now in found if not is_now)
     if total:
-        most = PRIOR_MOST * weight(len(now), latest - max(s.at_us for s in before))
+        halves = DRIFT_PRIOR_HALVES if kind == "speed" and state.why == "drift" else PRIOR_HALVES
+        most = halves * weight(len(now), latest - max(s.at_us for s in before)) // 2
         found = [(s, w if is_now else w * min(total, most) // total, is_now) for s, w, is_now in found]
     return found[::-1]
 

@@ -10,11 +10,12 @@ from schemas.cells import BUSY_LEAST_U
 from schemas.evidence import (
     DRIFT_BEFORE,
     DRIFT_BEFORE_LEAST,
+    DRIFT_PRIOR_HALVES,
     DRIFT_RUN,
     DRIFT_TENTHS,
     DRIFT_TOKENS_LEAST,
     FREE_LEAST_U,
-    PRIOR_MOST,
+    PRIOR_HALVES,
 )
 from schemas.samples import UNIT
 from schemas.weights import FRACTIONS, HALF_LIFE_SAMPLES, HALF_LIFE_US, STEPS, WEIGHT_BITS
@@ -142,7 +143,8 @@ def weighed(where: str) -> str:
         {_younger("count(*) FILTER (WHERE NOT old)")} + {_older("(max(at_us) - max(at_us) FILTER (WHERE old))")} AS step
     FROM fresh GROUP BY cell, kind HAVING bool_or(old)
 ), priors AS (
-    SELECT cell, kind, total, now_n, least(total, {PRIOR_MOST} * ({_weigh("step")})) AS most FROM past
+    SELECT p.*, least(total, if(kind = 'speed' AND why = 'drift', {DRIFT_PRIOR_HALVES}, {PRIOR_HALVES}) * ({_weigh("step")}) // 2)
+        AS most FROM past p JOIN states s ON p.cell = s.cell
 ), weighed AS (
     SELECT f.* REPLACE (CASE WHEN f.old THEN coalesce(f.w * p.most // nullif(p.total, 0), 0) ELSE f.w END AS w),
         f.old AND f.kind = 'speed' AND f.younger - p.now_n < {DRIFT_BEFORE} AS last_before
