@@ -56,7 +56,7 @@ def wilson(value: float, n: int) -> Interval:
         return Interval(0.0, 1.0)
     middle = (value + Z * Z / (2 * n)) / (1 + Z * Z / n)
     half = Z / (1 + Z * Z / n) * math.sqrt(max(0.0, value * (1 - value)) / n + Z * Z / (4 * n * n))
-    return Interval(max(0.0, middle - half), min(1.0, middle + half))
+    return Interval(max(0.0, min(value, middle - half)), min(1.0, max(value, middle + half)))
 
 
 def compare(a: Mapping[str, float], b: Mapping[str, float], *, seed: int, draws: int = DRAWS) -> Comparison:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 
-ECHO_CHARS = 20
+ECHO_CHARS = 15
 WINDOW, CIRCLE_CHARS = 6, 60
 
 _ANSWER = re.compile(
@@ -13,6 +13,7 @@ _ANSWER = re.compile(
 )
 _WORD = re.compile(r"[^\W_]+(?:['’.-][^\W_]+)*")
 _BULLET = re.compile(r"^\s*(?:[-*•・●◦–]|\d{1,2}[.)])\s*\S")
+_LETTER = r"[0-9A-Za-z\u00c0-\u024f]"
 _DENSE = re.compile(r"[\u3041-\u30ff\u3400-\u4dbf\u4e00-\u9fff]")
 _MARKS = re.compile(r"[*_`#>]+")
 
@@ -23,12 +24,14 @@ def plain(text: str) -> str:
 
 
 def without_echo(answer: str, asked: str) -> str:
-    """What comes after the question, where the answer begins by repeating it: models that only continue texts do, and would be
+    """The answer without the question, and without the beginning of one: models that only continue texts repeat it, and would be
     right by quoting. A few words in common are no echo."""
-    said = answer.lstrip()
+    if len(asked) < ECHO_CHARS:
+        return answer
+    said = answer.replace(asked, "").lstrip()
     at = next((at for at, pair in enumerate(zip(said, asked, strict=False)) if pair[0] != pair[1]), None)
     shared = min(len(said), len(asked)) if at is None else at
-    return said[shared:] if shared >= ECHO_CHARS else answer
+    return said[shared:] if shared >= ECHO_CHARS else said
 
 
 def goes_in_circles(text: str) -> bool:
@@ -54,7 +57,7 @@ def says(text: str, phrase: str) -> bool:
     if not wanted.isascii() and _DENSE.search(wanted):
         return wanted in text
     flags = 0 if len(wanted) == 1 and wanted.isupper() else re.IGNORECASE
-    return re.search(rf"(?<![^\W_]){re.escape(wanted)}(?![^\W_])", text, flags) is not None
+    return re.search(rf"(?<!{_LETTER}){re.escape(wanted)}(?!{_LETTER})", text, flags) is not None
 
 
 def words(text: str) -> int:
