@@ -106,7 +106,7 @@ def cell_of(text: str, model: str | None, domain: str | None, worker: str | None
             found[name], rest = rest, ""
         else:
             found[name], rest = last, before
-    missing = [name for name, value in found.items() if not value]
+    missing = ["machine" if name == "worker" else name for name, value in found.items() if not value]
     if missing or rest:
         what = f"no {' and no '.join(reversed(missing))}" if missing else f"more than one cell: {rest!r} is left over"
         raise CommandFailed(

@@ -107,13 +107,13 @@ def _levels(field: Json) -> Rows:
 
 def _level(level: Json, words: dict[str, str]) -> tuple[str, ...]:
     return (
-        words.get(level["level"], level["level"]),
+        words.get(level["level"]) or str(level["level"]),
         "nothing" if level["value"] is None else exact(level["value"]),
         f"{level['weight']:.2f}",
         f"{level['parent_worth']:g}",
         exact(level["result"]),
         numbers.count(level["n"]),
-        "" if level["age_s"] is None else numbers.ago_roughly(level["age_s"]),
+        "" if level["age_s"] is None or level["value"] is None else numbers.ago_roughly(level["age_s"]),
     )
 
 

@@ -21,7 +21,7 @@ LABEL_MOST = 30
 """A longer name gets a line of its own, above its blocks."""
 BLOCK_LEAST, BLOCK_MOST = 7, 14
 GAP = 1
-LINES_MOST = 60
+LINES_MOST = 40
 """Of one map; a fleet of two hundred machines is looked at by name."""
 ROWS, COLUMNS = 40, 60
 """What is asked of the router: more than a screen shows."""

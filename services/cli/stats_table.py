@@ -37,7 +37,7 @@ NAMES = ("model", "domain", "machine")
 SPEED = ("answers>", "tok/s>", "±>", "p50>", "p95>", "from")
 COLUMNS: dict[Which, tuple[str, ...]] = {
     "both": (*SPEED, "quality>", "± pts>", "judged>", "newest>"),
-    "speed": (*SPEED, "reads>", "first|token>", "whole|answer>", "further|stream>", "others'|weight>", "newest>"),
+    "speed": (*SPEED, "reads>", "first|token>", "whole|answer>", "newest>"),
     "quality": ("quality>", "± pts>", "p50>", "p95>", "judged>", "from", "newest>"),
 }
 SPARE: dict[Which, tuple[tuple[str, ...], ...]] = {
@@ -55,17 +55,25 @@ SPARE: dict[Which, tuple[tuple[str, ...], ...]] = {
     "quality": (("p50", "p95"), ("newest",), ("from",), ("judged",), ("± pts",)),
 }
 """What goes below its row where the terminal is narrow, in this order."""
+LEARNED = {"slowdown": "further|stream>", "others_weight": "others'|weight>"}
+"""Shown with the speeds once somebody saw it: it takes samples of two kinds."""
 
 
 def stats(body: Json, which: Which = "both") -> RenderableType:
     rows = [row for row in body["rows"] if row["worker"] or which != "speed"]
     if not rows:
         return Text("Nothing was measured yet. Every answered prompt is a measurement: try `headrace ask`.")
-    table = grid(*NAMES, *COLUMNS[which], spare=SPARE[which])
+    learned = [name for name in LEARNED if which == "speed" and any(_is_measured(row, name) for row in rows)]
+    table = grid(*NAMES, *COLUMNS[which], *(LEARNED[name] for name in learned), spare=SPARE[which])
     for row in rows:
         machine = Text(row.get("worker_name") or row["worker"] or NOBODY, style="bold" if row["worker"] else "dim")
-        table.add_row(row["model"], row["domain"], machine, *_CELLS[which](row))
+        more = (_own(row["fields"], name) for name in learned)
+        table.add_row(row["model"], row["domain"], machine, *_CELLS[which](row), *more)
     return Group(table, *_below(body, rows))
+
+
+def _is_measured(row: Json, name: str) -> bool:
+    return row["fields"][name]["value"] is not None
 
 
 def _both(row: Json) -> tuple[str, ...]:
@@ -74,7 +82,7 @@ def _both(row: Json) -> tuple[str, ...]:
 
 
 def _speed(row: Json) -> tuple[str, ...]:
-    own = (_own(row["fields"], name) for name in ("first_token", "total", "slowdown", "others_weight"))
+    own = (_own(row["fields"], name) for name in ("first_token", "total"))
     return *_speeds(row), rate(row["expected"]["prefill"]), *own, _age(row["expected"]["decode"]["age_s"])
 
 
@@ -92,7 +100,7 @@ def _speeds(row: Json) -> tuple[str, ...]:
     """The columns of ``SPEED``."""
     speed, own = row["expected"]["decode"], row["fields"]["decode"]
     seen = ("" if own[rank] is None else numbers.plain(own[rank]) for rank in ("p50", "p95"))
-    return _answers(row), rate(speed), spread(speed), *seen, _from(speed, row["ok_n"] + row["fail_n"])
+    return _answers(row), rate(speed), spread(speed), *seen, _from(speed, row["ok_n"])
 
 
 def rate(expected: Json) -> str:

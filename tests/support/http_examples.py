@@ -12,7 +12,7 @@ DOCUMENT = Path(__file__).parents[2] / "docs" / "http.md"
 
 def example(heading: str, index: int = -1) -> dict[str, Any]:
     """The ``index``-th JSON block (by default the last, which is the answer) of the section with this heading."""
-    sections = re.split(r"^## ", DOCUMENT.read_text(), flags=re.MULTILINE)
+    sections = re.split(r"^##+ ", DOCUMENT.read_text(), flags=re.MULTILINE)
     section = next(text for text in sections if text.startswith(heading))
     blocks = re.findall(r"```json\n(.*?)```", section, flags=re.DOTALL)
     found: dict[str, Any] = json.loads(blocks[index])

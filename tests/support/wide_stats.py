@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import msgspec
+
 from schemas.cells import Cell, Rates, Sums
 from schemas.events import ModelInfo
 from schemas.pools import Statistics
@@ -52,3 +54,29 @@ def measured(model: str, domain: str, worker: str | None, rate: float, *, size: 
         speed_at_us=NOW_US,
         quality_at_us=NOW_US,
     )
+
+
+def household() -> tuple[Statistics, Fleet]:
+    """Two machines of very different speed; a long name, a model that one of them lacks, and one that nobody measured."""
+    names = ("qwen3", "Qwen/Qwen3-30B-A3B-Instruct-2507:Q4_K_M", "new-model")
+    infos = {name: ModelInfo(name=name, backend_name=name, bytes=(5, 18, 3)[at] * GB) for at, name in enumerate(names)}
+    laptop = {name: infos[name] for name in ("qwen3", "new-model")}
+    views = {
+        "w-1": WorkerView(id="w-1", name="desktop", boot="b", models=infos),
+        "w-2": WorkerView(id="w-2", name="laptop", boot="b", models=laptop),
+    }
+    unjudged = {"quality": Sums(), "quality_at_us": None}
+    cells = (
+        measured("qwen3", "code", "w-1", 83.0, size=5 * GB, n=30),
+        msgspec.structs.replace(measured("qwen3", "maths", "w-1", 81.0, size=5 * GB, n=12), fail_n=1, **unjudged),
+        msgspec.structs.replace(measured("qwen3", "code", "w-2", 7.2, size=5 * GB, n=4), **unjudged),
+        msgspec.structs.replace(measured(names[1], "code", "w-1", 41.0, size=18 * GB, n=9), **unjudged),
+        Cell(
+            model="qwen3",
+            domain="writing",
+            quality=measured("", "", "", 1.0).quality,
+            quality_at_us=NOW_US,
+            last_seq=1,
+        ),
+    )
+    return Statistics(cells), Fleet(workers=views)

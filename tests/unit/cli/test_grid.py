@@ -6,12 +6,12 @@ import pytest
 from rich.cells import cell_len
 from rich.console import Console, RenderableType
 
-from services.cli import tables
+from services.cli import stats_table, tables
 from support.http_examples import example
 
 PAGES = {
     "fleet": (tables.fleet, "`GET /workers`"),
-    "stats": (tables.stats, "`GET /stats`"),
+    "stats": (stats_table.stats, "`GET /stats`"),
     "models": (tables.models, "`GET /models`"),
 }
 

@@ -70,30 +70,6 @@ def test_models_show_their_holders_and_their_unequal_files() -> None:
     assert "different files under this name" in text_of(tables.models(body))
 
 
-def test_stats_show_each_machine_with_its_own_figures() -> None:
-    row = cells(line_with("desktop", tables.stats(example("`GET /stats`"))))
-    assert {"qwen3", "code", "96.4 (n 30)", "30 + 1", "3.20 s (n 30)", "unknown"} <= set(row)
-
-
-def test_a_figure_without_samples_is_unknown_in_stats() -> None:
-    body = example("`GET /stats`")
-    for field in body["rows"][0]["fields"].values():
-        field.update(value=None, n=0, p50=None, p95=None)
-    assert cells(line_with("desktop", tables.stats(body))).count("unknown") == 5
-
-
-def test_what_further_streams_cost_is_shown_once_somebody_saw_it() -> None:
-    body = example("`GET /stats`")
-    assert "0.85 (n 12)" in cells(line_with("desktop", tables.stats(body)))
-    assert "weight" not in text_of(tables.stats(body))  # others' use was never seen
-    body["rows"][0]["fields"]["slowdown"].update(value=None, n=0)
-    assert "further" not in text_of(tables.stats(body))
-
-
-def test_no_statistics_say_how_to_get_some() -> None:
-    assert "headrace ask" in text_of(tables.stats({"rows": []}))
-
-
 def test_a_paused_machine_says_for_how_long() -> None:
     body = example("`GET /workers`")
     body["workers"][0] |= {"state": "paused", "paused": "until 2026-11-29 22:05 UTC"}

@@ -83,7 +83,7 @@ def test_what_the_planner_counts_with_stands_beside_what_was_measured() -> None:
     known = effective(Statistics([cell]), "qwen3", "code", "w-1", model_bytes=None, now_us=10_000_000)
     decode = row.expected["decode"]
     assert (decode.value, decode.level, decode.n, decode.age_s) == (known.decode.value, "cell", 1, 5.0)
-    assert decode.spread == known.decode.value * spread_of(known) > 1
+    assert decode.value and decode.spread == decode.value * spread_of(known) > 1
     quality = row.expected["quality"]
     assert quality.value == known.quality.value and quality.spread == pytest.approx(0.5 / 5**0.5)
     assert set(row.expected) == {"decode", "prefill", "load", "output_tokens", "quality"}
