@@ -7,6 +7,7 @@ can do. Names are all there is to go by; a name that no rule knows is a family o
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 FAMILIES: dict[str, str] = {
     "qwen": "qwen qwenlong codeqwen qwq qvq marco",
@@ -51,6 +52,7 @@ _STEM_LEAST = 3
 """Shorter stems than this keep their number: m1 and m2 are not one family."""
 
 
+@lru_cache(maxsize=4096)
 def families_of(model: str) -> tuple[str, ...]:
     """Every family that the name tells, first named first: a distilled model has its teacher's manner and another's weights."""
     found = dict.fromkeys(family for token in _tokens(model) if (family := _family(token)) is not None)

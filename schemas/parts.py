@@ -27,7 +27,7 @@ FailureClass = Literal[
     "fenced",
 ]
 Phase = Literal["claiming", "queued", "loading", "prefill", "decode", "ending"]
-Level = Literal["cell", "model_domain", "model_worker", "worker", "model", "prior"]
+Level = Literal["cell", "model_domain", "model_worker", "worker", "model", "family", "prior"]
 JudgeSource = Literal["judge", "check", "thumb", "signal"]
 Purpose = Literal["probe", "suite", "shadow", "judge"]
 Pick = Literal["own", "peer", "tie", "malformed", "missing"]

@@ -4,39 +4,37 @@ Answers "what is known of this model, this worker, all of them?" for ``schemas.s
 All totals are integers, so that taking a cell out leaves no trace and no order of arrival matters.
 
 A worker's rates are those of one stream on the free machine. What several streams and others' use cost there is learned by
-holding groups of samples against each other, cell by cell (ROUTING.md, B3.4), and applied to all its cells.
+holding groups of samples against each other, cell by cell (ROUTING.md, B3.4), and applied to all its cells. What pairs of a
+domain's models say is a number of each model only when all of them are seen together (``schemas.strengths``).
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Iterator
-from typing import Literal
 
-from schemas.cells import Cell, CellKey, Rates, key_of
+from schemas.cells import Cell, CellKey, key_of
 from schemas.samples import UNIT
+from schemas.shares import (
+    FREE_LEAST_PERCENT as FREE_LEAST_PERCENT,
+    GB as GB,
+    LEAN_LEARNED as LEAN_LEARNED,
+    OTHERS_WEIGHT_MOST as OTHERS_WEIGHT_MOST,
+    PRIOR_OTHERS_WEIGHT as PRIOR_OTHERS_WEIGHT,
+    PRIOR_SLOWDOWN as PRIOR_SLOWDOWN,
+    SLOWDOWN_MOST as SLOWDOWN_MOST,
+    UNKNOWN,
+    Field as Field,
+    Learned as Learned,
+    PoolKey,
+    Share,
+    others_weight as others_weight,
+    quality_pools,
+    shares,
+    slowdown as slowdown,
+    speeds,
+)
+from schemas.strengths import Standing, games, standings, worth
 from schemas.weights import WEIGHT_ONE
-
-Field = Literal["decode", "prefill", "load", "output", "quality"]
-PoolKey = tuple[str, ...]
-Learned = tuple[int, int]
-"""In hundredths, because finer steps would be noise that moves all rates: slowdown by a further stream, weight of others' use."""
-
-GB = 1e9
-
-PRIOR_SLOWDOWN = 1.0
-PRIOR_OTHERS_WEIGHT = 1.0
-SLOWDOWN_MOST = 1.5
-OTHERS_WEIGHT_MOST = 2.0
-LEAN_LEARNED = 2.0
-"""How many samples of the rarer kind the prior is worth."""
-
-TELLING_USE = 0.5
-"""Others' use at which a sample tells as much about it as one that ran alone: below, noise is divided by a small number."""
-
-UNKNOWN: Learned = (round(100 * PRIOR_SLOWDOWN), round(100 * PRIOR_OTHERS_WEIGHT))
-FREE_LEAST_PERCENT = 25
-"""Of the measured time, whatever others took: as ``schemas.prediction.FREE_LEAST``."""
 
 
 class Pool:
@@ -87,14 +85,43 @@ class Pool:
 EMPTY = Pool()
 
 
-class Share:
-    """What one cell gives to each pool of one field."""
+class Ranks:
+    """One domain's pairs: the cells that hold them, the standings that follow, and what these give to the pools."""
 
-    __slots__ = ("at_us", "n", "pools", "w", "y", "z", "zw")
+    __slots__ = ("_cells", "_stale", "given", "standings")
 
-    def __init__(self, pools: tuple[PoolKey, ...], n: int, w: int, y: int, at_us: int | None) -> None:
-        self.pools, self.n, self.w, self.y, self.at_us = pools, n, w, y, at_us or 0
-        self.zw = self.z = 0
+    def __init__(self) -> None:
+        self._cells: dict[CellKey, Cell] = {}
+        self._stale = True
+        self.standings: tuple[Standing, ...] = ()
+        self.given: tuple[tuple[CellKey, Share], ...] = ()
+
+    def put(self, key: CellKey, cell: Cell) -> None:
+        before = self._cells.pop(key, None)
+        self._stale |= before is None or before.pairs != cell.pairs
+        if cell.pairs:
+            self._cells[key] = cell
+
+    def update(self) -> tuple[Standing, ...]:
+        if self._stale:
+            tallies = ((cell.model, tally) for cell in self._cells.values() for tally in cell.pairs)
+            self.standings, self._stale = standings(games(tallies)), False
+        return self.standings
+
+    def give(self, domain: str, judged: dict[str, tuple[float, float]]) -> None:
+        """``judged``: what is known of the models' answers, judged by themselves (``schemas.strengths.worth``)."""
+        latest: dict[str, int] = {}
+        for cell in self._cells.values():
+            latest[cell.model] = max(latest.get(cell.model, 0), cell.quality_at_us or 0)
+        worths = worth(self.standings, judged)
+        self.given = tuple(
+            (
+                (s.model, domain, ""),  # no cell is of the worker ""
+                Share(quality_pools(s.model, domain), s.n, s.w, s.w * worths[s.model], latest[s.model]),
+            )
+            for s in self.standings
+            if s.w
+        )
 
 
 class Statistics:
@@ -112,6 +139,8 @@ class Statistics:
         self._bent: dict[str, set[CellKey]] = {}  # worker -> its cells whose rates depend on what was learned there
         self._applied: dict[str, Learned] = {}
         self._unsettled: set[str] = set()
+        self._ranks: dict[str, Ranks] = {}  # domain -> what its pairs say
+        self._unranked: set[str] = set()
         for cell in cells:
             self.put(cell)
 
@@ -121,9 +150,9 @@ class Statistics:
         if before is not None:
             if before.last_seq > cell.last_seq:
                 return
-            self._take(key, _shares(before, self._applied.get(before.worker or "", UNKNOWN)))
+            self._take(key, shares(before, self._applied.get(before.worker or "", UNKNOWN)))
         self._cells[key] = cell
-        self._add(key, _shares(cell, self._applied.get(cell.worker or "", UNKNOWN)))
+        self._add(key, shares(cell, self._applied.get(cell.worker or "", UNKNOWN)))
         self._note(key, cell, before)
         self.position = max(self.position, cell.last_seq)
         self.version += 1
@@ -157,8 +186,16 @@ class Statistics:
             _hundredths(self.pool("others_weight", worker), PRIOR_OTHERS_WEIGHT),
         )
 
+    def standings(self, domain: str) -> tuple[Standing, ...]:
+        """The domain's models that were judged in pairs, by name."""
+        self.settle()
+        ranks = self._ranks.get(domain)
+        return ranks.standings if ranks is not None else ()
+
     def settle(self) -> None:
-        """Let rates follow what was learned meanwhile. To be called before pools are read; once for many cells put."""
+        """Let rates and ranks follow what was learned meanwhile. To be called before pools are read; once for many cells put."""
+        while self._unranked:
+            self._rank(self._unranked.pop())
         while self._unsettled:
             worker = self._unsettled.pop()
             before, now = self._applied.get(worker, UNKNOWN), self.learned(worker)
@@ -166,8 +203,8 @@ class Statistics:
                 continue
             self._applied[worker] = now
             for key in self._bent.get(worker, ()):
-                self._take(key, _speeds(self._cells[key], worker, before))
-                self._add(key, _speeds(self._cells[key], worker, now))
+                self._take(key, speeds(self._cells[key], worker, before))
+                self._add(key, speeds(self._cells[key], worker, now))
 
     def _note(self, key: CellKey, cell: Cell, before: Cell | None) -> None:
         """What else a new state of a cell changes."""
@@ -175,6 +212,10 @@ class Statistics:
             self._bytes.setdefault(cell.model, {})[key] = cell.model_bytes
         elif before is not None and before.model_bytes is not None:
             del self._bytes[cell.model][key]
+        if cell.pairs or (before is not None and before.pairs):
+            self._ranks.setdefault(cell.domain, Ranks()).put(key, cell)
+        if cell.domain in self._ranks and (before is None or _of_quality(cell) != _of_quality(before)):
+            self._unranked.add(cell.domain)
         if cell.worker is None:
             return
         if cell.decode.wtok_more or any(rates.wus != rates.wfree_us for rates in (cell.decode, cell.prefill)):
@@ -183,6 +224,18 @@ class Statistics:
             self._bent[cell.worker].discard(key)
         if any(state is not None and (state.shared.n or state.busy.n) for state in (cell, before)):
             self._unsettled.add(cell.worker)
+
+    def _rank(self, domain: str) -> None:
+        """Exchange what the pairs of a domain gave its models; the pools hold the other judgements meanwhile."""
+        ranks = self._ranks[domain]
+        for key, share in ranks.given:
+            self._take(key, (share,))
+        judged = {s.model: self.pool("quality", "md", s.model, domain) for s in ranks.update()}
+        ranks.give(
+            domain, {model: (pool.weight(), pool.y / (pool.w * UNIT)) for model, pool in judged.items() if pool.w}
+        )
+        for key, share in ranks.given:
+            self._add(key, (share,))
 
     def _add(self, key: CellKey, shares: Iterable[Share]) -> None:
         for share in shares:
@@ -201,87 +254,9 @@ class Statistics:
                     del self._pools[pool_key]
 
 
+def _of_quality(cell: Cell) -> tuple[object, ...]:
+    return cell.quality, cell.pairs, cell.quality_at_us
+
+
 def _hundredths(pool: Pool, prior: float) -> int:
     return round(100 * (pool.y / (WEIGHT_ONE * UNIT) + LEAN_LEARNED * prior) / (pool.weight() + LEAN_LEARNED))
-
-
-def _shares(cell: Cell, learned: Learned) -> Iterator[Share]:
-    model, domain, worker = key_of(cell)
-    if worker is not None:
-        yield from _speeds(cell, worker, learned)
-        for name, n, w, value in (("slowdown", *slowdown(cell)), ("others_weight", *others_weight(cell))):
-            if w:
-                yield Share(((name, worker),), n, w, w * round(value * UNIT), cell.speed_at_us)
-        if cell.decode.w:
-            told = cell.decode.w_told * UNIT
-            yield Share((("use_known", worker),), cell.decode.n, cell.decode.w, told, cell.speed_at_us)
-    pools: tuple[PoolKey, ...]
-    if cell.output.w:
-        pools = (("output", "md", model, domain), ("output", "d", domain))
-        yield Share(pools, cell.output.n, cell.output.w, cell.output.wx, cell.speed_at_us)
-    if cell.quality.w:
-        by_cell = ("quality", "c", model, domain, worker or "")
-        pools = (by_cell, ("quality", "md", model, domain), ("quality", "m", model), ("quality",))
-        yield Share(pools, cell.quality.n, cell.quality.w // UNIT, cell.quality.wx // UNIT, cell.quality_at_us)
-
-
-def _speeds(cell: Cell, worker: str, learned: Learned) -> Iterator[Share]:
-    speeds: tuple[tuple[Field, int, int, float | None], ...] = (
-        ("decode", cell.decode.n, cell.decode.w, _log_rate(cell.decode, learned)),
-        ("prefill", cell.prefill.n, cell.prefill.w, _log_rate(cell.prefill, learned)),
-        ("load", cell.load.n, cell.load.w, _log(cell.load.w * UNIT, cell.load.wx)),
-    )
-    for field, n, w, y in speeds:
-        if y is not None:
-            yield _speed_share(cell, worker, field, n, w, y)
-
-
-def _speed_share(cell: Cell, worker: str, field: Field, n: int, w: int, y: float) -> Share:
-    model, domain = cell.model, cell.domain
-    pools = (
-        (field, "c", model, domain, worker),
-        (field, "mw", model, worker),
-        (field, "w", worker),
-        (field, "m", model),
-        (field,),
-    )
-    share = Share(pools, n, w, w * round(y * UNIT), cell.speed_at_us)
-    if cell.model_bytes:
-        share.zw, share.z = w, w * round((y + math.log(cell.model_bytes / GB)) * UNIT)
-    return share
-
-
-def _log_rate(rates: Rates, learned: Learned) -> float | None:
-    """ln(tokens per second) of one stream on the free machine.
-
-    Time is taken to be t1 · tokens · (1 + β · further streams) / (1 − γ · others' use), so t1 is a ratio of sums that are
-    linear in both. Samples that all ran in eight streams give a rate that is right in eight, whatever β is.
-    """
-    beta, gamma = learned
-    tokens = 100 * rates.wtok + beta * rates.wtok_more
-    free_us = 100 * rates.wus - gamma * (rates.wus - rates.wfree_us)
-    return _log(tokens * UNIT, max(free_us, FREE_LEAST_PERCENT * rates.wus))
-
-
-def slowdown(cell: Cell) -> tuple[int, int, float]:
-    """(n, weight, β): how much each further stream adds to a token's time, by the time of those that ran alone."""
-    alone, shared = cell.alone, cell.shared
-    if not (alone.wtok and alone.wus and shared.wx):
-        return 0, 0, PRIOR_SLOWDOWN
-    value = (shared.wus * alone.wtok - shared.wtok * alone.wus) / (shared.wx * alone.wus)
-    return shared.n, min(alone.w, shared.w), min(max(value, 0.0), SLOWDOWN_MOST)
-
-
-def others_weight(cell: Cell) -> tuple[int, int, float]:
-    """(n, weight, γ): how much of others' use comes off our speed, by the speed beside nobody known."""
-    alone, busy = cell.alone, cell.busy
-    if not (alone.wtok and alone.wus and busy.wx):
-        return 0, 0, PRIOR_OTHERS_WEIGHT
-    value = (busy.wus * alone.wtok - busy.wtok * alone.wus) / (busy.wx * alone.wtok)
-    telling = min(1.0, (busy.wx / busy.wus / TELLING_USE) ** 2)
-    return busy.n, int(min(alone.w, busy.w) * telling), min(max(value, 0.0), OTHERS_WEIGHT_MOST)
-
-
-def _log(numerator: int, denominator: int) -> float | None:
-    """ln of a ratio of sums, None where either is missing."""
-    return math.log(numerator / denominator) if numerator > 0 and denominator > 0 else None

@@ -6,7 +6,7 @@ Sample counts decide how much a level leans on its parent and how uncertain it i
 
     decode, prefill, load:  cell -> (model, worker) -> worker, scaled by size -> model -> fleet and prior
     output tokens:          (model, domain) -> domain -> prior
-    quality:                cell -> (model, domain) -> model -> all and prior
+    quality:                cell -> (model, domain) -> model -> family -> all and prior
     slowdown, others_weight, use_known: worker -> prior
 """
 
@@ -18,6 +18,7 @@ from typing import Literal, NamedTuple, cast
 
 from schemas.cells import Cell, CellKey, Rates, Sums, fold, key_of
 from schemas.events import Level, Measure
+from schemas.families import family_of
 from schemas.pools import EMPTY, GB, Field, Pool, Statistics
 from schemas.prediction import (
     UNKNOWN_WAIT_S,
@@ -187,12 +188,14 @@ def output_walk(stats: Statistics, model: str, domain: str) -> Walk:
 
 
 def quality_walk(stats: Statistics, model: str, domain: str, worker: str) -> Walk:
-    everything, by_model = stats.pool("quality"), stats.pool("quality", "m", model)
+    everything, by_family = stats.pool("quality"), stats.pool("quality", "f", family_of(model))
+    by_model = stats.pool("quality", "m", model)
     pair, cell = stats.pool("quality", "md", model, domain), stats.pool("quality", "c", model, domain, worker)
     return Walk(
         PRIOR_QUALITY,
         (
-            ("fleet", everything, *_others(everything, by_model), LEAN_QUALITY_MODEL),
+            ("fleet", everything, *_others(everything, by_family), LEAN_QUALITY_MODEL),
+            ("family", by_family, *_others(by_family, by_model), LEAN_QUALITY_MODEL),
             ("model", by_model, *_others(by_model, pair), LEAN_QUALITY_MODEL),
             ("model_domain", pair, *_others(pair, cell), LEAN_QUALITY),
             ("cell", cell, *_others(cell, EMPTY), LEAN_QUALITY),

@@ -21,6 +21,7 @@ LEVELS = {
     "model_worker": "this model on this machine, any domain",
     "worker": "other models on this machine, scaled by size",
     "model": "this model on other machines",
+    "family": "other models of its family",
 }
 UNKNOWN = "unknown, counted as the worst"
 

@@ -82,7 +82,7 @@ def sample(draw: st.DrawFn, seq: int) -> Sample:
             quality_w_u=draw(st.just(0) | st.integers(0, 10**6)),
             source=draw(st.sampled_from(("judge", "judge", "check", "thumb", "thumb", "signal", None))),
             judge=draw(st.sampled_from(("me", "you", None))),
-            peer=draw(st.sampled_from((None, "gemma", "qwen3"))),
+            peer=draw(st.sampled_from((None, "gemma", "qwen3", "llama"))),
         )
     if kind == "failure":
         return Sample(**shared, ok=False)
