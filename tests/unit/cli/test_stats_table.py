@@ -44,7 +44,7 @@ def test_a_row_has_the_planners_number_first_and_how_sure_it_is() -> None:
         "12 %",
         "96.0",
         "101",
-        "measured (30)",
+        "measured",
         "~62",
         "25",
         "0",
