@@ -5,6 +5,7 @@ Answers "what may I look at, and how do I ask?" for those who pay debts and thos
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -31,19 +32,21 @@ class Ground:
     fleet: Fleet = field(default_factory=Fleet)
     stats: Statistics = field(default_factory=Statistics)
     ahead_us: int = 0
-    demands: int = 0
+    demands: set[asyncio.Task[None]] = field(default_factory=set)
 
     def now_us(self) -> int:
         return int(self.clock.monotonic() * 1e6) + self.ahead_us
 
     @contextmanager
     def demanded(self) -> Iterator[None]:
-        """While somebody waits for a run of his own, nothing is measured unasked."""
-        self.demands += 1
+        """Around a task that does what somebody waits for: nothing is measured unasked meanwhile, and it ends with us."""
+        task = asyncio.current_task()
+        assert task is not None
+        self.demands.add(task)
         try:
             yield
         finally:
-            self.demands -= 1
+            self.demands.discard(task)
 
 
 Pay = Callable[[Debt, Asks], Awaitable[None]]

@@ -9,22 +9,21 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import suppress
-from typing import Protocol
+from contextlib import AbstractContextManager, nullcontext, suppress
 
 from nats.aio.msg import Msg
 
 from schemas.demands import Demand, RunNamed, RunReply
 from schemas.errors import BusError, CannotRun, HeadraceError, InvalidEvent
 from schemas.events import BenchCompleted, QualityJudged, TaskCompleted
-from schemas.subjects import BENCH_CANCEL, BENCH_RUN, BENCH_SHOW, bench_id, check_id
+from schemas.subjects import BENCH_CANCEL, BENCH_RUN, bench_id, check_id
 from schemas.work import decode_wire, encode_wire
-from services.benchmarker.asking import Result, Work
+from services.benchmarker.asking import Asks, Result, Work
 from services.benchmarker.graders import grade, name_of
 from services.benchmarker.graders.grade import Grade
 from services.benchmarker.runs import Item, Outcome, Place, Run, plan, show
 from services.benchmarker.suites import Suite
-from services.runtime.bus import Bus, Listening
+from services.runtime.bus import Bus
 from services.runtime.clock import Clock
 from services.runtime.logs import logger
 
@@ -38,12 +37,8 @@ KEPT = 20
 """Runs that can still be shown; their grades stay in the log."""
 
 
-class Asks(Protocol):
-    async def run(self, work: Work) -> Result: ...
-
-
 class OnDemand:
-    """``places`` says what could be measured at this moment."""
+    """``places`` says what could be measured at this moment; ``during`` is entered by the task of each run."""
 
     def __init__(
         self,
@@ -55,25 +50,19 @@ class OnDemand:
         by: str,
         clock: Clock,
         new_id: Callable[[], str],
+        during: Callable[[], AbstractContextManager[None]] = nullcontext,
     ) -> None:
         self._bus, self._asking, self._places, self._suites = bus, asking, places, suites
         self._by, self._clock, self._new_id = by, clock, new_id
         self._runs: dict[str, Run] = {}
         self._working: dict[str, asyncio.Task[None]] = {}
-        self._heard: list[Listening] = []
+        self._during = during
 
-    async def start(self) -> OnDemand:
-        """Returns when it can be asked."""
-        for subject in (BENCH_RUN, BENCH_SHOW, BENCH_CANCEL):
-            self._heard.append(await self._bus.listen(subject, self._answer))
-        return self
-
-    async def stop(self) -> None:
-        """What still runs is given up."""
-        for heard in self._heard:
-            await heard.stop()
-        for run in list(self._working):
-            await self._cancel(run)
+    async def answer(self, message: Msg) -> None:
+        """One question on any of the three subjects; a wrong one gets its error as an answer, never silence."""
+        reply = encode_wire(await self._reply(message))
+        if message.reply:
+            await self._bus.send(message.reply, reply)
 
     def begin(self, demand: Demand) -> Run:
         """Raises CannotRun."""
@@ -85,11 +74,6 @@ class OnDemand:
         self._working[run.id] = asyncio.create_task(self._work(run), name=f"bench {run.id}")
         log.info("a run begins", action="bench_run", run=run.id, prompts=sum(map(len, run.items.values())))
         return run
-
-    async def _answer(self, message: Msg) -> None:
-        reply = encode_wire(await self._reply(message))
-        if message.reply:
-            await self._bus.send(message.reply, reply)
 
     async def _reply(self, message: Msg) -> RunReply:
         try:
@@ -110,8 +94,7 @@ class OnDemand:
     async def _cancel(self, run: str) -> None:
         working = self._working.get(run)
         if working is not None:
-            self._runs[run].state = "cancelled"
-            working.cancel()
+            working.cancel("somebody gave the run up")
             await asyncio.wait([working])
 
     # -- the work --------------------------------------------------------------------------------------------------------
@@ -119,14 +102,17 @@ class OnDemand:
     async def _work(self, run: Run) -> None:
         """All machines beside each other; each ends by itself."""
         try:
-            async with asyncio.TaskGroup() as machines:
-                for items in run.items.values():
-                    machines.create_task(self._machine(run, items))
+            with self._during():
+                async with asyncio.TaskGroup() as machines:
+                    for items in run.items.values():
+                        machines.create_task(self._machine(run, items))
             run.state = "done"
         except* HeadraceError as errors:
             run.state = "cancelled"
             log.error("a run ended", action="bench_run_failed", run=run.id, error=str(errors.exceptions[0]))
         finally:
+            if run.state == "running":
+                run.state = "cancelled"
             self._working.pop(run.id, None)
 
     async def _machine(self, run: Run, items: tuple[Item, ...]) -> None:

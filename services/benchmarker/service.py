@@ -142,7 +142,7 @@ class Benchmarker:
         for listening in self._listening:
             await listening.stop()
         self._listening.clear()
-        tasks = list(self._payments)
+        tasks = [*self._payments, *self._ground.demands]
         for task in tasks:
             task.cancel("the benchmarker stops")
         if tasks:

@@ -13,7 +13,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from services.cli import queue_commands, run_commands, show_commands, stats_commands
+from services.cli import evidence_commands, queue_commands, run_commands, show_commands, stats_commands
 from services.cli.output import out, show
 
 NEWCOMER = (
@@ -57,6 +57,8 @@ app.command("stats", rich_help_panel=USE)(stats_commands.stats)
 app.command("explain", rich_help_panel=USE)(show_commands.explain)
 app.command("preview", rich_help_panel=USE)(show_commands.preview)
 app.command("queue", rich_help_panel=USE)(queue_commands.queue)
+app.command("compare", rich_help_panel=USE)(evidence_commands.compare)
+app.command("feedback", rich_help_panel=USE)(evidence_commands.feedback)
 app.command("pause", rich_help_panel=USE)(queue_commands.pause)
 app.command("resume", rich_help_panel=USE)(queue_commands.resume)
 app.command("doctor", rich_help_panel=USE)(show_commands.check)

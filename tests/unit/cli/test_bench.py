@@ -30,11 +30,9 @@ def shown(state: str = "done", **fields: Any) -> dict[str, Any]:
 
 
 def text_of(value: Any) -> str:
-    console = Console(file=StringIO(), width=120, highlight=False)
-    console.print(value)
-    file = console.file
-    assert isinstance(file, StringIO)
-    return file.getvalue()
+    written = StringIO()
+    Console(file=written, width=120, highlight=False).print(value)
+    return written.getvalue()
 
 
 class Router:
@@ -66,7 +64,8 @@ async def run(router: Router, told: Callable[[dict[str, Any]], None] = lambda _:
 
 
 async def test_a_run_is_followed_to_its_end() -> None:
-    router, told = Router(shown("running"), shown("running", done=3), shown()), []
+    router = Router(shown("running"), shown("running", done=3), shown())
+    told: list[dict[str, Any]] = []
     assert (await run(router, told.append))["state"] == "done"
     assert router.asked == ["POST /bench", "GET /bench/r1", "GET /bench/r1"]
     assert [each["done"] for each in told] == [2, 3]
@@ -114,8 +113,9 @@ def test_an_early_end_and_what_is_left_to_judges_are_said() -> None:
 
 
 def test_without_a_terminal_the_run_is_told_once() -> None:
-    console = Console(file=StringIO(), width=100)
+    written = StringIO()
+    console = Console(file=written, width=100)
     with bench.progress(console) as told:
         told(shown("running"))
         told(shown("running"))
-    assert console.file.getvalue() == "run r1: 4 prompts\n"
+    assert written.getvalue() == "run r1: 4 prompts\n"
