@@ -17,11 +17,26 @@ from services.benchmarker.panel import Seat
 from services.benchmarker.suites import Prompt, Suite
 
 
+class Material(NamedTuple):
+    """A prompt to compare on: ``name`` is its own within ``suite``, ``text`` what a judge is shown of it."""
+
+    suite: str
+    name: str
+    language: str | None
+    text: str
+    body: Body
+    options: Options
+
+
 class Told(NamedTuple):
     """An answer that may be compared: whose, by which task, and its text."""
 
     side: Side
     text: str
+
+
+def material_of(suite: Suite, prompt: Prompt) -> Material:
+    return Material(suite.name, prompt.id, prompt.language, prompt.text, prompt.body, prompt.options)
 
 
 class GivenUp(Exception):
@@ -34,9 +49,9 @@ class Errand:
     def __init__(self, debt: Debt, asking: Asks) -> None:
         self.debt, self._asking, self.last = debt, asking, ""
 
-    async def answer(self, seat: Seat, prompt: Prompt, suite: Suite) -> Told:
+    async def answer(self, seat: Seat, asked: Material) -> Told:
         """Raises GivenUp where there is none that could be compared."""
-        result = await self._run("shadow", seat, prompt.body, prompt.options, suite=suite.name, prompt=prompt.id)
+        result = await self._run("shadow", seat, asked.body, asked.options, suite=asked.suite, prompt=asked.name)
         if result.completed is None or result.answer is None:
             raise GivenUp(f"{seat.model} gave no answer: {result.failure or 'its text is gone'}")
         if result.completed.outcome == "substituted":
@@ -52,7 +67,7 @@ class Errand:
         return Told(side, result.answer.text)
 
     async def judge(
-        self, seat: Seat, prompt: str, language: str, own: str, peer: str, of: tuple[str, ...] = ()
+        self, seat: Seat, prompt: str, language: str | None, own: str, peer: str, of: tuple[str, ...] = ()
     ) -> tuple[Pick, Pick]:
         """Its picks with the own answer shown first, then second. ``of`` are the tasks that wrote the answers."""
         first = await self._word(seat, question(prompt, own, peer, language=language), of)

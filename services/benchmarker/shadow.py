@@ -8,7 +8,7 @@ was not seen. A judge's word counts once it has found known truths (``schemas.bi
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from schemas.bias import Records, by_key, weigh
@@ -18,7 +18,7 @@ from schemas.judging import combine, pair_events
 from schemas.subjects import bench_id, check_id
 from services.benchmarker.asking import CLIENT, Asks
 from services.benchmarker.debts import Debt
-from services.benchmarker.errand import Errand, GivenUp, Told
+from services.benchmarker.errand import Errand, GivenUp, Material, Told, material_of
 from services.benchmarker.graders import grade, name_of
 from services.benchmarker.known_pairs import KNOWN_PAIRS, KnownPair
 from services.benchmarker.pairs import Pairing, Topic, met_key, ranked
@@ -33,6 +33,8 @@ RECENT_MOST = 500
 """Answers kept for another comparison: suite answers of at most some thousand characters."""
 
 Say = Callable[[Event], Awaitable[None]]
+Own = Callable[[str], Awaitable[Sequence[tuple[Material, Told]]]]
+"""A domain's prompts that users sent, with the answers that they got."""
 
 
 class Outcome(NamedTuple):
@@ -54,9 +56,11 @@ class Shadow:
         seed: Callable[[], int],
         by: str = CLIENT,
         domains: Mapping[str, Suite] | None = None,
+        own: Own | None = None,
     ) -> None:
         self._records, self._unix, self._new_id, self._seed, self._by = records, unix, new_id, seed, by
         self._suites = suites() if domains is None else domains
+        self._own = own
         self._recent: dict[tuple[str, str | None, str, str], Told] = {}
         self._met: dict[tuple[str, str, str], int] = {}
         self._checked: dict[tuple[str, str | None, str], int] = {}
@@ -77,23 +81,31 @@ class Shadow:
 
     async def _pay(self, debt: Debt, ask: Errand, panel: Panel, records: Records, say: Say) -> Outcome:
         suite = self._suites.get(debt.domain)
-        if suite is None:
+        asked = await self._materials(debt.domain, suite)
+        if suite is None and not asked:
             return Outcome(False, f"no suite asks about {debt.domain}")
-        found = self._paired(debt, panel, suite)
+        found = self._paired(debt, panel, asked)
         if isinstance(found, tuple):
             pairing, chair = found
             if not chair.tested:
                 return await self._test(chair.seat, ask, records, say)
-            return await self._compare(pairing, chair, suite, ask, say)
+            return await self._compare(pairing, chair, asked[pairing.topic], ask, say)
         own = next((seat for seat in panel.seats_of(debt.model) if seat.worker == debt.worker), None)
-        if own is not None and (prompt := self._next_check(own, suite)) is not None:
+        if own is not None and suite is not None and (prompt := self._next_check(own, suite)) is not None:
             return await self._check(own, prompt, suite, ask, say)
         return Outcome(False, found)
 
-    def _paired(self, debt: Debt, panel: Panel, suite: Suite) -> tuple[Pairing, Chair] | str:
+    async def _materials(self, domain: str, suite: Suite | None) -> dict[Topic, Material]:
+        """What only a judge can weigh: of the suite, and of the users where that is switched on."""
+        found = [material_of(suite, prompt) for prompt in suite.judged] if suite is not None else []
+        for material, told in await self._own(domain) if self._own is not None else ():
+            found.append(material)
+            self._keep((told.side.model, told.side.digest, material.suite, material.name), told)
+        return {Topic(suite=material.suite, name=material.name): material for material in found}
+
+    def _paired(self, debt: Debt, panel: Panel, asked: Iterable[Topic]) -> tuple[Pairing, Chair] | str:
         """The pair worth most among those with the best judge: a tested stranger, then one to be tested, then a relative."""
-        topics = [Topic(suite=suite.name, name=prompt.id) for prompt in suite.judged]
-        pairings = ranked(debt.model, debt.worker, panel, topics, self._met, self._seed())
+        pairings = ranked(debt.model, debt.worker, panel, list(asked), self._met, self._seed())
         if isinstance(pairings, str):
             return pairings
         chairs = [panel.choose(pairing.own, pairing.peer) for pairing in pairings]
@@ -108,12 +120,11 @@ class Shadow:
 
     # -- a pair ------------------------------------------------------------------------------------------------------------
 
-    async def _compare(self, pairing: Pairing, chair: Chair, suite: Suite, ask: Errand, say: Say) -> Outcome:
-        prompt = next(prompt for prompt in suite.prompts if prompt.id == pairing.topic.name)
-        one = await self._answer(pairing.own, prompt, suite, ask)
-        other = await self._answer(pairing.peer, prompt, suite, ask)
+    async def _compare(self, pairing: Pairing, chair: Chair, asked: Material, ask: Errand, say: Say) -> Outcome:
+        one = await self._answer(pairing.own, asked, ask)
+        other = await self._answer(pairing.peer, asked, ask)
         tasks = (one.side.task, other.side.task)
-        picks = await ask.judge(chair.seat, prompt.text, prompt.language, one.text, other.text, tasks)
+        picks = await ask.judge(chair.seat, asked.text, asked.language, one.text, other.text, tasks)
         self._note_silence(chair.seat, picks)
         value, words = combine(*picks)
         sides = [(told.side.model, told.side.chars) for told in (one, other)]
@@ -123,29 +134,32 @@ class Shadow:
             other.side,
             picks,
             pair=self._new_id(),
-            domain=suite.domain,
+            domain=ask.debt.domain,
             judge=chair.seat.model,
             judge_digest=chair.seat.digest,
             weight=weight,
             kin=kin,
             at=self._unix(),
             by=self._by,
-            suite=suite.name,
-            prompt=prompt.id,
+            suite=asked.suite,
+            prompt=asked.name,
         ):
             await say(event)
-        key = met_key(pairing.own.model, pairing.peer.model, prompt.id)
+        key = met_key(pairing.own.model, pairing.peer.model, asked.name)
         self._met[key] = self._met.get(key, 0) + 1
         return Outcome(True, f"{one.side.model} against {other.side.model}: {words}" + (f" ({doubt})" if doubt else ""))
 
-    async def _answer(self, seat: Seat, prompt: Prompt, suite: Suite, ask: Errand) -> Told:
+    async def _answer(self, seat: Seat, asked: Material, ask: Errand) -> Told:
         """Asked now, unless the same model has answered it lately."""
-        key = (seat.model, seat.digest, suite.name, prompt.id)
+        key = (seat.model, seat.digest, asked.suite, asked.name)
         if key not in self._recent:
-            if len(self._recent) >= RECENT_MOST:
-                del self._recent[next(iter(self._recent))]
-            self._recent[key] = await ask.answer(seat, prompt, suite)
+            self._keep(key, await ask.answer(seat, asked))
         return self._recent[key]
+
+    def _keep(self, key: tuple[str, str | None, str, str], told: Told) -> None:
+        self._recent[key] = told
+        while len(self._recent) > RECENT_MOST:
+            del self._recent[next(iter(self._recent))]
 
     # -- a judge's test ----------------------------------------------------------------------------------------------------
 
@@ -197,10 +211,10 @@ class Shadow:
         return fresh[self._seed() % len(fresh)] if fresh else None
 
     async def _check(self, own: Seat, prompt: Prompt, suite: Suite, ask: Errand, say: Say) -> Outcome:
-        told = await self._answer(own, prompt, suite, ask)
+        told = await self._answer(own, material_of(suite, prompt), ask)
         self._checked[own.model, own.digest, prompt.id] = 1
         assert prompt.check is not None
-        found = await asyncio.to_thread(grade, prompt.check, told.text)
+        found = await asyncio.to_thread(grade, prompt.check, told.text, prompt.text)
         said = BenchCompleted(
             id=bench_id(told.side.task),
             at=self._unix(),

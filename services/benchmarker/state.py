@@ -30,6 +30,7 @@ from schemas.events import (
     WorkerResumed,
 )
 from schemas.prediction import factor
+from services.benchmarker.own_prompts import OwnPrompts
 from services.benchmarker.use import Use
 
 US = 1_000_000
@@ -116,6 +117,7 @@ class Fleet(msgspec.Struct, kw_only=True):
     machines: dict[str, Machine] = {}
     tasks: dict[str, Open] = {}
     use: Use = msgspec.field(default_factory=Use)
+    own: OwnPrompts = msgspec.field(default_factory=OwnPrompts)
     real: int = 0
     shadows: int = 0
 
@@ -238,6 +240,7 @@ class Fleet(msgspec.Struct, kw_only=True):
         if task.real:
             self.real += 1
             self.use.ran(event.model, event.domain, event.tokens.prompt, at_us)
+            self.own.ran(task.submitted, event)
         elif bench is not None and bench.purpose == "shadow":
             self.shadows += 1
         if machine is None:
