@@ -20,6 +20,8 @@ ANSWER_S = 30.0
 CONNECT_S = 5.0
 SILENCE_S = 60.0
 """A stream sends a keep-alive each 15 s; four missing ones are a dead line."""
+OUR_ERROR = {"code", "message", "nearest"}
+"""What an error of a router has and those of model servers have not (docs/http.md, "Errors")."""
 CODES = {404: Exit.NOT_FOUND, 429: Exit.BUSY, 400: Exit.USAGE}
 
 
@@ -69,12 +71,13 @@ class RouterClient:
             self._refused(answer)
         return dict(_json(answer))
 
-    async def events(self, path: str) -> AsyncIterator[ServerEvent]:
-        """A stream's events until it closes."""
+    async def events(self, path: str, body: dict[str, Any] | None = None) -> AsyncIterator[ServerEvent]:
+        """A stream's events until it closes; with a ``body`` it is asked for by POST."""
         parser = EventParser()
         timeout = httpx.Timeout(SILENCE_S, connect=CONNECT_S)
         try:
-            async with self._http.stream("GET", path, timeout=timeout) as answer:
+            method = "GET" if body is None else "POST"
+            async with self._http.stream(method, path, json=body, timeout=timeout) as answer:
                 if answer.status_code != 200:
                     await answer.aread()
                     self._refused(answer)
@@ -96,7 +99,7 @@ class RouterClient:
     async def _call(self, method: str, path: str, **options: Any) -> Any:
         body = _json(await self._answer(method, path, **options))
         if not isinstance(body, dict) or not body:
-            self._stranger(f"{self.url} answered {path} with something that no router says")
+            self._stranger(f"it answered {path} with something that no router says")
         return body
 
     def _unreachable(self, error: Exception) -> NoReturn:
@@ -108,7 +111,7 @@ class RouterClient:
 
     def _stranger(self, words: str) -> NoReturn:
         raise CommandFailed(
-            f"{words}: is it a Headrace router?",
+            f"what answers at {self.url} is no Headrace router: {words}",
             hint="name the router with --router URL or HEADRACE_ROUTER",
             code=Exit.UNREACHABLE,
         )
@@ -116,8 +119,8 @@ class RouterClient:
     def _refused(self, answer: httpx.Response) -> NoReturn:
         body = _json(answer)
         error = body.get("error") if isinstance(body, dict) else None
-        if not isinstance(error, dict):
-            self._stranger(f"{self.url} answered {answer.status_code} without Headrace's error form")
+        if not isinstance(error, dict) or not error.keys() >= OUR_ERROR:
+            self._stranger(f"it answered {answer.request.url.path} with {answer.status_code}")
         raise CommandFailed(
             _message(error),
             hint=_hint(error),
@@ -141,10 +144,16 @@ def _hint(error: dict[str, Any]) -> str | None:
             return "`headrace fleet --models` lists what the fleet holds"
         case "unknown_target":
             return "correct routes.toml, or start that machine; `headrace doctor` names every such target"
+        case "unknown_domain":
+            return "`headrace stats` lists what was measured"
+        case "not_found":
+            return "this router may be older than the command: `headrace --version`"
         case "unknown_worker":
             return "`headrace fleet` lists the machines"
         case "unknown_task":
             return "is the id whole? `headrace queue` lists what waits and runs; older tasks are known while the projector runs"
+        case "not_rated" if error.get("retry_after_s"):
+            return f"say it again in {error['retry_after_s']:.0f} s"
         case "busy" | "not_stored" if error.get("retry_after_s"):
             return f"try again in {error['retry_after_s']:g} s; `headrace queue` shows what is before you"
     return None

@@ -115,4 +115,4 @@ async def test_something_else_that_listens_there_is_said_to_be_no_router(
         url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
         assert await asyncio.to_thread(run, ["fleet", "--router", url]) == Exit.UNREACHABLE
     said = capsys.readouterr().err
-    assert "is it a Headrace router?" in said and "--router URL" in said
+    assert "is no Headrace router" in said and "--router URL" in said
