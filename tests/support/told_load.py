@@ -1,12 +1,13 @@
 """``python -m support.told_load``: the worker's own process, on a machine whose sensors read what the test says.
 
 ``OTHERS_USE`` names a file with the share of the machine that somebody else uses; an empty one is a machine that can read nothing
-of itself.
+of itself. ``TOLD_HOST`` is what its host is called, where a fleet on one machine is to be one of several.
 """
 
 from __future__ import annotations
 
 import os
+import socket
 import sys
 from pathlib import Path
 
@@ -25,6 +26,8 @@ def read(telemetry: sample.Telemetry, now: float) -> sample.Load:
 
 if __name__ == "__main__":
     sample.Telemetry.read = read  # type: ignore[method-assign,assignment]
+    if "TOLD_HOST" in os.environ:
+        socket.gethostname = lambda: os.environ["TOLD_HOST"]
     from services.worker.__main__ import main
 
     sys.exit(main())
