@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from schemas.events import (
     AnyEvent,
     AttemptFailed,
+    Bench,
     QualityJudged,
     TaskCancelled,
     TaskCompleted,
@@ -29,7 +30,7 @@ from services.router.port import TaskStatus
 
 __all__ = ["compare", "decision_words", "explain_words", "hold_words"]
 
-_METHODS = {"rules": "by its words", "client": "as the client said"}
+_METHODS = {"rules": "by its words", "client": "as the client said", "bench": "as the benchmarker said"}
 _LANGUAGES = {"ja": "in Japanese", "en": "in English", "other": "in another language"}
 _FAILURES = {
     "busy": "the backend was busy",
@@ -56,6 +57,23 @@ _HOLDS = {
     "no_model": "no machine can answer this yet",
     "routing": "the model is being chosen",
     "backoff": "the last attempt failed; the backend gets a pause",
+}
+_BENCH = {
+    "probe": "A probe of the machine's speed",
+    "suite": "A prompt of a suite that somebody had run",
+    "shadow": "An answer to be compared with another model's",
+    "judge": "A judgement of two answers",
+}
+_DEBTS = {
+    "joined": "the machine had joined",
+    "woke": "the machine had come back",
+    "new_model": "the model was new there",
+    "digest": "another file stood under the model's name",
+    "unmeasured": "people use it there and nobody had measured it",
+    "stale": "the last measurement was old",
+    "uncertain": "it might change who answers",
+    "drift": "the last answers took much longer or shorter than predicted",
+    "unjudged": "too few answers of the model had been judged",
 }
 # A shorter part of an answer's time explains nothing.
 _TOLD_TIME_S = 0.005
@@ -163,7 +181,13 @@ def _submitted(event: TaskSubmitted, names: Names) -> str:
     asked += f" The client insists on {', '.join(wants)}." if wants else ""
     asked = asked or " Model and machine are the router's choice."
     kind = " ".join(filter(None, (f"{event.kind} task", language, f"of the domain {domain.label} ({method}{sure})")))
-    return f"A {kind}, about {event.sizes.prompt_tokens} tokens long, {event.urgency}.{asked}"
+    why = f" {_BENCH[event.bench.purpose]}{_because(event.bench)}." if event.bench is not None else ""
+    return f"A {kind}, about {event.sizes.prompt_tokens} tokens long, {event.urgency}.{why}{asked}"
+
+
+def _because(bench: Bench) -> str:
+    why = _DEBTS.get(bench.reason, bench.reason)
+    return f", because {why}" if why else ""
 
 
 def _decided(status: TaskStatus, routed: TaskRouted | None, names: Names) -> list[str]:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, get_args
 
 import msgspec
 import pytest
 
 from schemas import events
 from schemas.events import AnyEvent, TaskRouted
+from services.benchmarker.debts import Reason
 from services.router.explain import explain_words, hold_words
 from services.router.port import TaskStatus
 from support.builders import DESK, LAPTOP, QWEN, TASK, build
@@ -42,6 +43,15 @@ def test_the_decision_is_told_once_whether_or_not_it_is_among_the_events() -> No
     with_it, without = explain(SUBMITTED, ROUTED, STARTED), explain(SUBMITTED, STARTED)
     assert with_it == without
     assert sum("was chosen" in line for line in with_it) == 1
+
+
+@pytest.mark.parametrize("purpose", get_args(events.Purpose))
+@pytest.mark.parametrize("reason", [*get_args(Reason), "somebody asked"])
+def test_bench_work_says_what_it_is_for_and_why_it_was_asked(purpose: events.Purpose, reason: str) -> None:
+    bench = events.Bench(purpose=purpose, reason=reason)
+    words = explain(build(events.TaskSubmitted, kind="bench", urgency="background", client="benchmarker", bench=bench))
+    assert words[0].startswith("A bench task")
+    assert ", because " in words[0] and "_" not in words[0].split(", because ")[1].split(".")[0]
 
 
 def test_another_machine_than_expected_is_said_to_be_another() -> None:
