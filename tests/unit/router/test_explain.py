@@ -49,7 +49,7 @@ def test_the_decision_is_told_once_whether_or_not_it_is_among_the_events() -> No
 @pytest.mark.parametrize("reason", [*get_args(Reason), "somebody asked"])
 def test_bench_work_says_what_it_is_for_and_why_it_was_asked(purpose: events.Purpose, reason: str) -> None:
     bench = events.Bench(purpose=purpose, reason=reason)
-    words = explain(build(events.TaskSubmitted, kind="bench", urgency="background", client="benchmarker", bench=bench))
+    words = explain(msgspec.structs.replace(SUBMITTED, kind="bench", urgency="background", bench=bench))
     assert words[0].startswith("A bench task")
     assert ", because " in words[0] and "_" not in words[0].split(", because ")[1].split(".")[0]
 
