@@ -73,7 +73,7 @@ class QueueBoard:
 
     def _machine(self, task: Json) -> str:
         worker = task.get("worker") or task.get("expected_worker")
-        return self._names.get(str(worker), str(worker)) if worker else "open"
+        return self._names.get(str(worker), f"{worker} (gone)") if worker else "open"
 
 
 def body_tasks(body: Json) -> list[Json]:

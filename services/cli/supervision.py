@@ -26,6 +26,8 @@ READY_POLL_S = 0.05
 READY_WITHIN_S = 90.0
 """A model took up to 16 s to load on a busy machine; five times that is no longer slow but stuck."""
 BACKOFF_S = (0.5, 1.0, 2.0, 5.0, 15.0, 30.0)
+SAY_AGAIN_S = 5.0
+"""Whoever watches a stop is told anew that it goes on."""
 STEADY_S = 60.0
 """A part that ran this long has recovered: its next crash starts at the first step of the backoff again."""
 AT_ONCE_S = 0.5
@@ -179,11 +181,17 @@ class Supervisor:
     async def _stop(self, stage: Sequence[Child]) -> None:
         """Whoever does not end at once is named: somebody sits before it and wonders."""
         stopping = {asyncio.create_task(child.stop()): child.part for child in stage}
+        since = asyncio.get_running_loop().time()
         _, slow = await asyncio.wait(stopping, timeout=AT_ONCE_S) if stopping else (set(), set())
-        if slow:
+        again = ""
+        while slow:
             parts = [stopping[task] for task in slow]
             names = ", ".join(sorted(part.name for part in parts))
-            self._say(f"waiting for {names}, at most {max(part.drain_s for part in parts):g} s")
+            gone = round(asyncio.get_running_loop().time() - since) if again else 0
+            left = max(0.0, max(part.drain_s for part in parts) - gone)
+            self._say(f"{again}waiting for {names}, at most {left:g} s")
+            again = "still "
+            _, slow = await asyncio.wait(slow, timeout=SAY_AGAIN_S)
         await asyncio.gather(*stopping)
 
     async def restart(self, name: str) -> None:

@@ -102,6 +102,7 @@ async def up_demo(data: Path | None, *, port: int, stay: bool, sync: Sync, aroun
                         await asyncio.Event().wait()
                 except asyncio.CancelledError:
                     around.say(STOPPING)
+                    around.say(await in_hand(fleet.router_url))
                     raise
     finally:
         around.say(f"stopped after {time.monotonic() - started:.1f} s, nothing is left running")

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
+from typing import Any
 
 import msgspec
 from fastapi import APIRouter
@@ -12,7 +14,7 @@ from services.router.http.fleet_rows import model_rows, worker_rows
 from services.router.http.replies import Json
 from services.router.policy.nobody import warnings
 from services.router.policy.routes import Route
-from services.router.port import RouterPort
+from services.router.port import RouterPort, TaskStatus
 
 WELCOME = """\
 This is a Headrace router.
@@ -54,7 +56,8 @@ def overview_routes(router: RouterPort) -> APIRouter:
         counts = {state: states[state] for state in ("waiting", "released", "running")}
         tally = router.measures().tally
         served = {"releases": tally.releases.total(), "deviations": tally.deviations.total()}
-        return Json({**counts, "since_start": served, "tasks": tasks})
+        names = router.fleet().names()
+        return Json({**counts, "since_start": served, "tasks": [_named(task, names) for task in tasks]})
 
     @routes.get("/healthz")
     async def healthz() -> Response:
@@ -66,6 +69,15 @@ def overview_routes(router: RouterPort) -> APIRouter:
         return Json(readiness, 200 if readiness.ready else 503)
 
     return routes
+
+
+def _named(task: TaskStatus, names: Mapping[str, str]) -> dict[str, Any]:
+    """With what its machines are called; null where there is none, or where it left."""
+    called = {
+        "worker_name": names.get(task.worker or ""),
+        "expected_worker_name": names.get(task.expected_worker or ""),
+    }
+    return msgspec.structs.asdict(task) | called
 
 
 def _shown(route: Route) -> Route:

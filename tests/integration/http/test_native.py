@@ -349,6 +349,8 @@ async def test_the_queue_counts_what_waits_and_runs(http: httpx.AsyncClient, rou
     assert body["since_start"] == {"releases": 4, "deviations": 1}
     assert (body["waiting"], body["released"], body["running"]) == (1, 0, 1)
     assert [task["task"] for task in body["tasks"]] == ["t1", "t2"]
+    assert (body["tasks"][0]["worker"], body["tasks"][0]["worker_name"]) == ("w-1", "desktop")
+    assert body["tasks"][1]["worker_name"] is None
 
 
 async def test_readiness_is_503_until_the_log_is_caught_up(http: httpx.AsyncClient, router: MemoryRouter) -> None:

@@ -108,3 +108,7 @@ def test_attempts_that_began_elsewhere_than_planned_are_told_once_there_are_any(
     with console.capture() as captured:
         console.print(QueueBoard(body | {"since_start": {"releases": 412, "deviations": 0}}, {}))
     assert "planned" not in captured.get()
+
+
+def test_a_machine_that_is_gone_has_only_its_id_left_and_is_said_to_be_gone() -> None:
+    assert "w-gone (gone)" in shown(80, ROW | {"expected_worker": "w-gone"})

@@ -14,6 +14,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from services.cli import supervision
 from services.cli.exits import CommandFailed
 from services.cli.supervision import Part, Supervisor
 from support.eventually import eventually
@@ -182,3 +183,15 @@ async def test_a_part_that_does_not_end_at_once_is_named_with_its_time(scripts: 
     await supervisor.start([scripts.part("stubborn", STUBBORN, drain_s=1.5)])
     await supervisor.stop()
     assert scripts.said[-1] == "waiting for stubborn, at most 1.5 s"
+
+
+async def test_a_long_stop_is_told_again_with_what_is_left_of_it(
+    scripts: Scripts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(supervision, "SAY_AGAIN_S", 0.3)
+    stopped = Supervisor(scripts.said.append)
+    await stopped.start([scripts.part("stubborn", STUBBORN, drain_s=2.0)])
+    await stopped.stop()
+    waits = [line for line in scripts.said if "waiting for stubborn" in line]
+    assert waits[0] == "waiting for stubborn, at most 2 s"
+    assert len(waits) > 1 and all(line.startswith("still waiting for stubborn, at most ") for line in waits[1:])
