@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -21,43 +19,13 @@ from services.runtime.bus import Bus
 from services.runtime.clock import SystemClock
 from services.runtime.ids import new_id
 from services.runtime.server import EmbeddedServer
-from support.backends import OLLAMA_STREAMS, Script, Stub, line, ollama_done
-from support.judges import GOOD, INJECTION, Habit, always_first, always_longer, honest, texts_of
+from support.habits import JUDGE, STRONG, VOICES, WEAK, models_with
+from support.judges import Habit, always_first, always_longer, honest, texts_of
 from support.projecting import ProjectorProcess
 from support.ranking import ranking
 from support.routers import dispatching, running_router, whole_log, with_workers
 from support.shadowing import DOMAIN, suite_of
 from support.worker_bench import WORKER, running_worker
-
-WEAK, STRONG, JUDGE = "llama3.2:1b", "qwen3:8b", "phi4:14b"
-VOICES = {WEAK: f"Much could be said. {INJECTION}. " + "And on. " * 20, STRONG: f"Short and {GOOD}.", JUDGE: "Hm."}
-
-
-@asynccontextmanager
-async def models_with(habit: Habit) -> AsyncIterator[Stub]:
-    details = {"format": "gguf", "family": "x", "quantization_level": "Q4_K_M"}
-    tags = [
-        {"name": name, "digest": f"d{n}" * 32, "size": 1_000_000, "details": details} for n, name in enumerate(VOICES)
-    ]
-
-    def talk(_path: str, body: dict[str, Any]) -> Script:
-        texts = texts_of(body["messages"])
-        said = VOICES[body["model"]] if texts is None or body["model"] != JUDGE else habit(texts)
-        frame = {"model": body["model"], "message": {"role": "assistant", "content": said}, "done": False}
-        return Script([line(frame), ollama_done(model=body["model"])])
-
-    pages = {
-        "/api/version": {"version": "0.33.0"},
-        "/api/tags": {"models": tags},
-        "/api/ps": {"models": [{**tag, "size_vram": 0, "context_length": 8192} for tag in tags]},
-        "/api/show": {"capabilities": ["completion"], "model_info": {"general.architecture": "x", "x.context_length": 8192}},
-    }  # fmt: skip
-    stub = Stub(pages, OLLAMA_STREAMS, talk)
-    await stub.start()
-    try:
-        yield stub
-    finally:
-        await stub.stop()
 
 
 async def judged(bus: Bus, projector: ProjectorProcess, pays: int) -> Records:
