@@ -165,6 +165,11 @@ def summary(end: Json) -> str:
     return f"{told}\n{remark}" if remark else told
 
 
+def rate_hint(end: Json) -> str:
+    """How to say what it was worth."""
+    return f"👍 or 👎? headrace feedback {end['status']['task']} up, or down"
+
+
 def check_end(end: Json, *, allow_empty: bool = False) -> None:
     """Raises CommandFailed for every end without an answer's text. A small model does say nothing now and then."""
     status = end["status"]

@@ -17,7 +17,7 @@ import typer
 from rich.console import RenderableType
 
 from services.cli import decisions, doctor, findings, tables
-from services.cli.ask import Narrator, ask as ask_router, check_end, machine_names, summary
+from services.cli.ask import Narrator, ask as ask_router, check_end, machine_names, rate_hint, summary
 from services.cli.client import DEFAULT_ROUTER, RouterClient
 from services.cli.exits import CommandFailed, Exit
 from services.cli.output import emit, emit_json, err, show
@@ -64,7 +64,7 @@ def ask(
     """Ask the fleet; the answer streams to stdout."""
     constraints = {"worker": worker, "domain": domain, "max_tokens": max_tokens}
     request = {
-        "prompt": _prompt(prompt),
+        "prompt": prompt_of(prompt),
         "model": model,
         "constraints": {key: value for key, value in constraints.items() if value is not None},
     }
@@ -76,7 +76,7 @@ def ask(
             emit_json(end | ({"explanation": why} if why else {}))
         else:
             if said := summary(end):
-                err.print(said, style="dim", markup=False, soft_wrap=True)
+                err.print(f"{said}\n{rate_hint(end)}", style="dim", markup=False, soft_wrap=True)
             if why:
                 show(decisions.explanation(why, names=await machine_names(client)), err)
         check_end(end)
@@ -136,7 +136,7 @@ def preview(
     json: AsJson = False,
 ) -> None:
     """Show what the router would decide now, part by part; nothing is sent to a machine."""
-    text = _prompt(prompt)
+    text = prompt_of(prompt)
     if len(text.encode()) > PREVIEW_BYTES_MAX:
         raise CommandFailed(
             f"a preview takes a prompt of at most {PREVIEW_BYTES_MAX} bytes, this has {len(text.encode())}",
@@ -186,7 +186,7 @@ def with_router(url: str, work: Callable[[RouterClient], Coroutine[Any, Any, T]]
     return asyncio.run(run())
 
 
-def _prompt(words: list[str] | None) -> str:
+def prompt_of(words: list[str] | None) -> str:
     if words and words != ["-"]:
         return " ".join(words)
     if words is None and sys.stdin.isatty():

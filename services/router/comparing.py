@@ -134,9 +134,9 @@ class Comparing:
                 removed.append(Removal(model=candidate.model, worker=candidate.worker, reason=f"refused: {error}"))
                 continue
             known = last.decision.candidates if last.decision is not None else ()
-            self._entries.append(
-                Entry(number=len(self._entries) + 1, task=last.task, candidate=next(iter(known), candidate))
-            )
+            pinned = (c for c in known if (c.model, c.worker) == (candidate.model, candidate.worker))
+            number = len(self._entries) + 1
+            self._entries.append(Entry(number=number, task=last.task, candidate=next(pinned, candidate)))
         if last is None:
             raise refusal or HeadraceError("nobody takes part in this comparison")
         return Opened(entries=tuple(self._entries), removed=tuple(removed), domain=last.domain, language=last.language)

@@ -21,7 +21,7 @@ from services.router.http.asking import (
     wanted_model,
     worker_id,
 )
-from services.router.http.identity import client_of, session_of
+from services.router.http.identity import client_of, message_of, session_of
 from services.router.http.reading import BadRequest, check_extra, check_messages, typed
 from services.router.port import NewTask
 
@@ -64,6 +64,7 @@ def chat_task(values: dict[str, Any], headers: Mapping[str, str], fleet: Fleet) 
     task = NewTask(
         client=client_of(headers),
         session=session_of(headers, PATH, cache_key=request.prompt_cache_key),
+        message=message_of(headers),
         urgency=said.urgency,
         body=Body(messages=check_messages(request.messages), extra=check_extra(given(values, TAKEN))),
         wants=Wants(

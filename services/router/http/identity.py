@@ -1,4 +1,4 @@
-"""Who asks, and in which conversation? See docs/http.md, "Who asks". A token itself is never kept."""
+"""Who asks, in which conversation, and for which message of it? See docs/http.md, "Who asks". A token itself is never kept."""
 
 from __future__ import annotations
 
@@ -30,6 +30,12 @@ def session_of(
     of_header = headers.get("session-id") or headers.get("x-client-request-id")
     session = named or of_header or of_path or headers.get("x-openwebui-chat-id")
     return _checked(session, "session") if session else None
+
+
+def message_of(headers: Mapping[str, str], named: str | None = None) -> str | None:
+    """The client's own name for the answer: of the body, else of the header. By it the answer may be rated."""
+    message = named or headers.get("x-headrace-message", "").strip()
+    return _checked(message, "message") if message else None
 
 
 def _token_name(authorization: str) -> str | None:

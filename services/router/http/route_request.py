@@ -11,7 +11,7 @@ from schemas.events import Options, Wants
 from schemas.work import Body
 from services.router.fleet import Fleet
 from services.router.http.asking import Constraints, Name, Sampling, wanted_model, worker_id
-from services.router.http.identity import client_of, session_of
+from services.router.http.identity import client_of, message_of, session_of
 from services.router.http.reading import BadRequest, check_extra, check_messages
 from services.router.port import NewTask
 
@@ -28,6 +28,7 @@ class RouteRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     route: Name | None = None
     client: Name | None = None
     session: Name | None = None
+    message: Name | None = None
     constraints: Constraints | None = None
     options: Sampling | None = None
     extra: dict[str, Any] | None = None
@@ -66,6 +67,7 @@ def route_task(asked: RouteRequest, headers: Mapping[str, str], fleet: Fleet) ->
     return NewTask(
         client=client_of(headers, asked.client),
         session=session_of(headers, named=asked.session),
+        message=message_of(headers, asked.message),
         urgency=said.urgency,
         body=Body(prompt=asked.prompt, messages=messages, extra=extra),
         wants=_wants(fleet, said, asked.model, asked.route, "constraints.worker"),
