@@ -10,25 +10,16 @@ import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-import msgspec
-from nats.aio.msg import Msg
-
-from schemas.codec import UnknownEvent, decode
-from schemas.errors import BusError, HeadraceError, InvalidEvent
-from schemas.events import WorkerLoad
-from schemas.exchange import origin
-from schemas.statistics import Cell
-from schemas.subjects import HEARTBEATS_ALL, STATS_BUCKET, is_stats_position
+from schemas.errors import HeadraceError
 from services.benchmarker.asking import CLIENT, Asks, Result, Work
 from services.benchmarker.budget import Rules, wanted, why_not
 from services.benchmarker.debts import Debt, debts
 from services.benchmarker.ground import Answer, Ground, Pay
+from services.benchmarker.hearing import Hearing
 from services.benchmarker.term import Term
 from services.runtime.bus import Listening
-from services.runtime.feed import Feed
 from services.runtime.lifecycle import Lifecycle
 from services.runtime.logs import logger
-from services.runtime.stored import StoredMessage, unix_us
 
 log = logger("benchmarker")
 
@@ -38,11 +29,9 @@ GIVE_WAY_S = 0.05
 """The same for a task that waits for a machine where something unasked runs."""
 REST_S = 30.0
 """A debt that was paid, or could not be, is not looked at again before: statistics need a moment to follow."""
-BACKLOG = 20_000
-"""Facts read of the past: what people use these days. Machines are read from the beginning; they say little."""
-WORKERS = ("ev.worker.*.*",)
+OWED_US = 5_000_000
+"""How late a change is seen that only heartbeats tell: a model loaded, a machine awake again."""
 DAY_S = 86_400.0
-TIME_S = 60.0
 
 
 @dataclass(eq=False)
@@ -91,30 +80,21 @@ class Benchmarker:
         self._payments: dict[asyncio.Task[None], Payment] = {}
         self._rests: dict[tuple[str, str, str, str], int] = {}
         self._listening: list[Listening] = []
-        self._changed = asyncio.Event()
+        self._hearing = Hearing(ground)
         self._looked_us = 0
+        self._owed_now: tuple[Debt, ...] = ()
+        self._owed_key = (-1, -1, -1)
         self.held: dict[tuple[str, str, str, str], str] = {}
         """Debts that were not paid at the last look, each with its reason in words."""
 
     # -- life ----------------------------------------------------------------------------------------------------------
 
     async def run(self, life: Lifecycle) -> None:
-        bus = self._ground.bus
-        await self._read_time()
-        start = max(1, await bus.last_seq("EVENTS") - BACKLOG + 1)
-        feeds = [
-            Feed(bus, "EVENTS", on_batch=self._on_events, filters=WORKERS),
-            Feed(bus, f"KV_{STATS_BUCKET}", on_batch=self._on_cells, last_per_subject=True),
-            Feed(bus, "EVENTS", on_batch=self._on_events, start_seq=start),
-        ]
-        hearing = await bus.listen(HEARTBEATS_ALL, self._on_load)
         jobs: list[asyncio.Task[None]] = []
         try:
-            for feed in feeds:
-                await feed.start()
-                await feed.caught_up.wait()
+            await self._hearing.start()
             async with self._ground.asking:
-                loops = (self._term.run(), self._pay_debts(), self._keep_time(), *(feed.wait() for feed in feeds))
+                loops = (self._hearing.wait(), self._term.run(), self._pay_debts())
                 jobs = [asyncio.create_task(loop) for loop in loops]
                 life.ready()
                 asked = asyncio.create_task(life.until_draining())
@@ -126,9 +106,9 @@ class Benchmarker:
         finally:
             for job in jobs:
                 job.cancel()
-            await hearing.stop()
-            for feed in feeds:
-                await feed.stop()
+            if jobs:
+                await asyncio.wait(jobs)
+            await self._hearing.stop()
 
     async def _took(self) -> None:
         """Whatever a former benchmarker left behind is nobody's any more."""
@@ -148,58 +128,16 @@ class Benchmarker:
         if tasks:
             await asyncio.wait(tasks)
 
-    # -- what comes in -------------------------------------------------------------------------------------------------
-
-    async def _on_events(self, messages: list[StoredMessage]) -> None:
-        for message in messages:
-            try:
-                event = decode(message.data)
-                _, at_us = origin(message.seq, message.at_us, message.headers)
-            except InvalidEvent:
-                continue  # the router and the projector say so
-            if not isinstance(event, UnknownEvent):
-                self._ground.fleet.apply(event, message.seq, at_us)
-        self._changed.set()
-
-    async def _on_cells(self, messages: list[StoredMessage]) -> None:
-        for message in messages:
-            if message.data and not is_stats_position(message.subject):
-                try:
-                    self._ground.stats.put(msgspec.json.decode(message.data, type=Cell))
-                except msgspec.DecodeError as error:
-                    log.warning(
-                        "not a statistics cell", action="cell_skipped", subject=message.subject, error=str(error)
-                    )
-
-    def _on_load(self, message: Msg) -> None:
-        load = decode(message.data)
-        if isinstance(load, WorkerLoad):
-            self._ground.fleet.hear(load, self._ground.now_us())
-            self._changed.set()
-
-    async def _keep_time(self) -> None:
-        while True:
-            await asyncio.sleep(TIME_S)
-            try:
-                await self._read_time()
-            except BusError as error:
-                log.warning("no time from the server", action="time_waits", error=str(error))
-
-    async def _read_time(self) -> None:
-        """Facts carry the server's time, and ages are told by it."""
-        info = await self._ground.bus.api("STREAM.INFO.EVENTS")
-        self._ground.ahead_us = unix_us(info["ts"]) - int(self._ground.clock.monotonic() * 1e6)
-
     # -- paying --------------------------------------------------------------------------------------------------------
 
     async def _pay_debts(self) -> None:
         while True:
             try:
                 async with asyncio.timeout(GIVE_WAY_S if self._payments else self._look_s):
-                    await self._changed.wait()
+                    await self._hearing.changed.wait()
             except TimeoutError:
                 pass
-            self._changed.clear()
+            self._hearing.changed.clear()
             self._give_way()
             now_us = self._ground.now_us()
             if now_us - self._looked_us >= self._look_s * 1e6:
@@ -221,14 +159,23 @@ class Benchmarker:
         ground = self._ground
         if not self._term.ours or not ground.settings.on or ground.demands or not ground.bus.connected:
             return
-        now_us, stale_s = ground.now_us(), ground.settings.stale_days * DAY_S
+        now_us = ground.now_us()
         self.held = {}
-        for debt in debts(ground.fleet, ground.stats, ground.fleet.use, now_us, stale_s=stale_s):
+        for debt in self._owed(now_us):
             why = self._why_not(debt, now_us)
             if why is None:
                 self._begin(debt)
             else:
                 self.held[_key(debt)] = why
+
+    def _owed(self, now_us: int) -> tuple[Debt, ...]:
+        """Kept while nothing but time has passed: they are seconds' work in a fleet of many models."""
+        ground, key = self._ground, (self._hearing.facts, self._ground.stats.version, now_us // OWED_US)
+        if key != self._owed_key:
+            stale_s = ground.settings.stale_days * DAY_S
+            self._owed_now = debts(ground.fleet, ground.stats, ground.fleet.use, now_us, stale_s=stale_s)
+            self._owed_key = key
+        return self._owed_now
 
     def _why_not(self, debt: Debt, now_us: int) -> str | None:
         if debt.kind not in self._payers:

@@ -140,7 +140,7 @@ class Fleet(msgspec.Struct, kw_only=True):
         if machine is None or load.boot != machine.report.boot:
             return
         gap_s = (at_us - machine.heard_us) / US
-        if gap_s > SILENT_S:
+        if gap_s > SILENT_S and machine.load is not None:
             machine.woke_us = at_us
         machine.awake_s += max(0.0, min(gap_s, BEAT_MOST_S))
         machine.load, machine.load_us, machine.heard_us = load, at_us, max(at_us, machine.heard_us)

@@ -14,6 +14,9 @@ HALF_LIFE_S = 7 * 86_400.0
 IN_USE_LEAST = 0.05
 """A single task counts for a month: 2^(-30/7)."""
 
+PAIRS_MOST = 1_000
+"""Clients may call a domain what they like; the least used is forgotten first."""
+
 
 class Used(msgspec.Struct, kw_only=True):
     """``weight`` tasks, as of ``at_us``; ``prompt`` is their mean prompt in tokens."""
@@ -33,6 +36,8 @@ class Use(msgspec.Struct, kw_only=True):
 
     def ran(self, model: str, domain: str, prompt_tokens: int | None, at_us: int) -> None:
         """A real task was completed."""
+        if (model, domain) not in self.pairs and len(self.pairs) >= PAIRS_MOST:
+            del self.pairs[min(self.pairs, key=lambda pair: self.pairs[pair].now(at_us))]
         used = self.pairs.setdefault((model, domain), Used())
         before = used.now(at_us)
         used.weight, used.at_us = before + 1.0, max(at_us, used.at_us)

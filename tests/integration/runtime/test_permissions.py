@@ -145,6 +145,7 @@ async def test_the_benchmarker_asks_holds_its_key_reads_answers_and_cancels(secu
         running.cancel()
         assert await told.get() == "rpc.router.cancel"
     assert await mine.last_for("TASKS", "task.out.>") is None
+    assert await mine.last_for("HEARTBEATS", "hb.w1") is None
     assert await router.request("rpc.benchmarker.bench", b"") == b"done"
     for verdict in ("bench.completed", "quality.judged"):
         await mine.publish_stored(f"ev.{verdict}.benchmarker", b"{}", verdict)
