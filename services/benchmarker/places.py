@@ -1,4 +1,4 @@
-"""Where could a suite be run now? Every model that makes text, on every machine that is there and takes work. Pure."""
+"""Where could a suite be run now? Every model that makes text, on every machine that is there and takes work."""
 
 from __future__ import annotations
 

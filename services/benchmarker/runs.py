@@ -1,7 +1,7 @@
 """One run of the suites: what is asked where, what came of it, and what can be said of it so far.
 
-Answers "which prompts for which model on which machine?", "how long will it still take?" and "which model is better?". Pure;
-``on_demand`` asks and grades. A machine's failure is never a model's bad grade: what was not answered has none.
+Answers "which prompts for which model on which machine?", "how long will it still take?" and "which model is better?". It asks
+nobody and reads no clock: ``on_demand`` does. A machine's failure is never a model's bad grade: what was not answered has none.
 """
 
 from __future__ import annotations
