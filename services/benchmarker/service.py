@@ -40,7 +40,6 @@ class Payment:
 
     debt: Debt
     on: dict[str, int] = field(default_factory=dict)
-    task: asyncio.Task[None] | None = None
 
 
 class Watched:
@@ -196,7 +195,6 @@ class Benchmarker:
     def _begin(self, debt: Debt) -> None:
         payment = Payment(debt)
         task = asyncio.create_task(self._pay(payment), name=f"pay {debt.kind} {debt.model} on {debt.worker}")
-        payment.task = task
         self._payments[task] = payment
         task.add_done_callback(lambda done: self._payments.pop(done, None))
 
@@ -207,6 +205,8 @@ class Benchmarker:
             await self._payers[debt.kind](debt, Watched(self._ground.asking, payment))
         except HeadraceError as error:
             log.warning("a debt stays unpaid", action="bench_failed", **_told(debt), error=str(error))
+        except Exception:  # one payer's fault must not end the others' way to their machines
+            log.exception("a payer failed", action="payer_failed", **_told(debt))
         self._rests[_key(debt)] = self._ground.now_us() + int(self._rest_s * 1e6)
         while len(self._rests) > 1_000:
             del self._rests[next(iter(self._rests))]
