@@ -9,7 +9,6 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from services.cli import evidence_commands
 from services.cli.__main__ import run
 from services.cli.exits import Exit
 from services.router.contest import Referee
@@ -109,7 +108,7 @@ async def test_who_wants_to_pick_is_asked_for_a_key(shell: Shell, monkeypatch: p
             return True
 
     monkeypatch.setattr("sys.stdin", Terminal("hi"))
-    monkeypatch.setattr(evidence_commands.click, "getchar", lambda: "2")
+    monkeypatch.setattr("click.getchar", lambda: "2")
     assert await shell.type("compare", "hi", "--pick") == Exit.OK, shell.err
     assert "Which is best? [1-3" in shell.err
     assert shell.router.judgements[-1].tasks == ("t2",)
