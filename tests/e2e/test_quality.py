@@ -54,7 +54,9 @@ class Fleet:
             shown = dict(await self.router.get(f"/bench/{run}"))
             return shown if shown["state"] != "running" else None
 
-        return dict(await eventually(over, within_s=1500, every_s=1.0) or {})
+        shown = await eventually(over, within_s=1500, every_s=1.0)
+        assert shown is not None
+        return shown
 
     async def preview(self, prompt: str, domain: str, slider: float | None = None) -> Json:
         return dict(await self.router.get("/route/preview", prompt=prompt, domain=domain, slider=slider, max_tokens=64))
@@ -141,7 +143,8 @@ async def check_routed(fleet: Fleet, domain: str, prompt: str) -> None:
         known = {c["model"]: c["quality"]["n"] for c in seen["decision"]["candidates"]}
         return seen if min(known.values()) >= 10 else None
 
-    seen = dict(await eventually(learned, within_s=30) or {})
+    seen = await eventually(learned, within_s=30)
+    assert seen is not None
     by_model = {c["model"]: c for c in seen["decision"]["candidates"]}
     good, other = by_model[SMOLLM], by_model[GEMMA]
     assert good["quality"]["value"] > other["quality"]["value"]
@@ -157,7 +160,8 @@ async def check_routed(fleet: Fleet, domain: str, prompt: str) -> None:
         status = dict((await fleet.router.get(task_path(ended["task"])))["status"])
         return status if status["state"] in ("completed", "failed", "dead") else None
 
-    status = dict(await eventually(over, within_s=60) or {})
+    status = await eventually(over, within_s=60)
+    assert status is not None
     assert (status["state"], status["model"]) == ("completed", wanted)
     much = await fleet.preview(prompt, domain, slider=1000.0)
     assert much["decision"]["choice"]["model"] == SMOLLM, "whoever only asks for quality gets it"
