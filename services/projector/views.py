@@ -28,9 +28,14 @@ SELECT model, domain, worker, digest, model_bytes,
 FROM cells WHERE speed_at_us IS NOT NULL OR fail_n > 0""",
     "quality": """
 SELECT model, domain, worker, digest, quality_n AS n, quality_wx / 1e6 / nullif(quality_w, 0) AS quality,
-    quality_p50 / 1e6 AS quality_p50, quality_w / 1e6 / 1073741824 AS n_effective, last_seq,
+    quality_p50 / 1e6 AS quality_p50, quality_w / 1e6 / 1073741824 AS n_effective, judge_n, check_n, thumb_n, signal_n, void_n,
+    (SELECT coalesce(sum(tally.n), 0)::BIGINT FROM unnest(pairs) AS held(tally)) AS pairs_n, last_seq,
     make_timestamp(quality_at_us) AS last_at
-FROM cells WHERE quality_n > 0""",
+FROM cells WHERE judge_n + check_n + thumb_n + signal_n + void_n > 0""",
+    "pairs": """
+SELECT domain, model, tally.peer AS peer, sum(tally.n)::BIGINT AS n, sum(tally.x) / 1e6 AS wins,
+    sum(tally.w) / 1e6 / 1073741824 AS n_effective, sum(tally.wx) / nullif(sum(tally.w), 0) / 1e6 AS share
+FROM (SELECT domain, model, unnest(pairs) AS tally FROM cells) GROUP BY ALL""",
     "task_events": """
 SELECT seq, at_us, task, type, attempt, client, session, task_kind, urgency, domain, language, route, model, worker, lane,
     prompt_tokens, waited_s, predicted_s, failure, reason, parent, NULL::VARCHAR AS outcome, NULL::VARCHAR AS finish_reason

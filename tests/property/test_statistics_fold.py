@@ -16,7 +16,7 @@ from services.projector import cells_sql, tables
 from services.projector.batch import Batch, Keys
 from services.projector.cells_sql import cell_of
 from services.projector.store import appends
-from support.samples import changing_log, sample_log
+from support.samples import changing_log, judged_log, sample_log
 
 
 def folded(log: list[Sample]) -> dict[CellKey, Cell]:
@@ -71,6 +71,12 @@ def test_sql_adds_up_what_python_adds_up_in_any_batches(
 def test_sql_and_python_see_the_same_change_of_a_machine(
     database: duckdb.DuckDBPyConnection, log: list[Sample]
 ) -> None:
+    assert by_sql(database, [log]) == folded(log)
+
+
+@given(log=judged_log())
+@settings(max_examples=20, deadline=None)
+def test_sql_and_python_count_the_same_opinions(database: duckdb.DuckDBPyConnection, log: list[Sample]) -> None:
     assert by_sql(database, [log]) == folded(log)
 
 

@@ -129,3 +129,26 @@ def changing_log(draw: st.DrawFn, max_size: int = 80) -> list[Sample]:
             streams = draw(st.sampled_from((None, 1, 1, 1, 2)))
             log.append(speed(len(log) + 1, decode_us=us + noise, digest=digest, concurrency=streams))
     return log
+
+
+@st.composite
+def judged_log(draw: st.DrawFn, max_size: int = 40) -> list[Sample]:
+    """One cell that is judged by everybody, some of it twice, while its file changes now and then: what counts, and how much?"""
+    log: list[Sample] = []
+    digest, quantisation = "d1", "q4"
+    for seq in range(1, draw(st.integers(2, max_size)) + 1):
+        if draw(st.integers(0, 9)) == 0:
+            digest, quantisation = draw(st.sampled_from(("d1", "d2"))), draw(st.sampled_from(("q4", "q8")))
+            log.append(speed(seq, digest=digest, quantisation=quantisation))
+            continue
+        told = {
+            "digest": draw(st.sampled_from((digest, digest, "d1", None))),
+            "quantisation": draw(st.sampled_from((quantisation, None))),
+            "task": draw(st.sampled_from(("t1", "t2", None))),
+            "source": draw(st.sampled_from(("judge", "check", "thumb", "thumb", "signal"))),
+            "judge": draw(st.sampled_from(("me", "you"))),
+            "peer": draw(st.sampled_from((None, None, "gemma", "llama"))),
+            "quality_w_u": draw(st.sampled_from((0, 300_000, 1_000_000))),
+        }
+        log.append(judged(seq, draw(st.sampled_from((0.0, 0.5, 1.0))), **told))
+    return log

@@ -13,7 +13,7 @@ from services.projector.rows import CandidateRow, DeadRow, FactRow, SampleRow, W
 from services.projector.store import Store
 from services.projector.tables import CANDIDATES, DEAD, FACTS, SAMPLES, WORKERS
 from services.runtime.stored import StoredMessage
-from support.builders import DESK, QWEN, build
+from support.builders import DESK, LLAMA, QWEN, build
 
 
 @pytest.fixture
@@ -151,3 +151,27 @@ def test_an_imported_event_keeps_the_time_that_it_had_first(store: Store) -> Non
     store.apply([StoredMessage(2, "ev.test", done, {"Headrace-At": "soon"}, 99_000_000)])
     assert store.ask("SELECT seq, at_us FROM samples") == [{"seq": 1, "at_us": 1_234_567}]
     assert [row["seq"] for row in store.ask("SELECT seq FROM dead")] == [2]
+
+
+def test_judgements_are_shown_by_source_and_pairs_from_both_sides(store: Store) -> None:
+    of_llama = {"model": LLAMA, "peer": QWEN, "domain": "code", "source": "judge", "digest": None, "worker": DESK}
+    of_qwen = {**of_llama, "model": QWEN, "peer": LLAMA, "worker": "lap"}
+    thumb = {"model": QWEN, "domain": "code", "source": "thumb", "client": "me", "tasks": ("t1",), "worker": "lap"}
+    unheard = {**of_qwen, "weight": 0.0}
+    alone = {"peer": None, "judge": None, "digest": None}
+    tell(
+        store,
+        *(build(events.QualityJudged, value=won, **of_llama) for won in (1.0, 0.5)),
+        *(build(events.QualityJudged, value=won, **of_qwen) for won in (0.0, 0.5)),
+        build(events.QualityJudged, value=0.5, **unheard),
+        *(build(events.QualityJudged, value=value, **alone, **thumb) for value in (0.0, 1.0)),
+    )
+    store.refresh()
+    pairs = store.ask("SELECT model, peer, n, wins FROM pairs ORDER BY model")
+    assert pairs == [
+        {"model": LLAMA, "peer": QWEN, "n": 2, "wins": 1.5},
+        {"model": QWEN, "peer": LLAMA, "n": 2, "wins": 0.5},
+    ]
+    counts = "judge_n, check_n, thumb_n, signal_n, void_n, pairs_n"
+    (qwen,) = store.ask(f"SELECT n, quality, {counts} FROM quality WHERE model = $1", [QWEN])
+    assert list(qwen.values()) == [1, 1.0, 2, 0, 1, 0, 1, 2]
