@@ -1,6 +1,7 @@
 """What does an answer say, before anybody judges it? The parts of a text that graders look at.
 
-Everything here takes time in proportion to the text: an answer is as long as its author likes."""
+Everything here takes time in proportion to the text: an answer is as long as its author likes.
+"""
 
 from __future__ import annotations
 
