@@ -135,13 +135,15 @@ def changing_log(draw: st.DrawFn, max_size: int = 80) -> list[Sample]:
 def judged_log(draw: st.DrawFn, max_size: int = 40) -> list[Sample]:
     """One cell that is judged by everybody, some of it twice, while its file changes now and then: what counts, and how much?"""
     log: list[Sample] = []
-    digest, quantisation = "d1", "q4"
+    digest, quantisation, at_us = "d1", "q4", 0
     for seq in range(1, draw(st.integers(2, max_size)) + 1):
+        at_us += draw(st.sampled_from((1_000_000, DAY_US, 9 * DAY_US)))
         if draw(st.integers(0, 9)) == 0:
             digest, quantisation = draw(st.sampled_from(("d1", "d2"))), draw(st.sampled_from(("q4", "q8")))
-            log.append(speed(seq, digest=digest, quantisation=quantisation))
+            log.append(speed(seq, at_us=at_us, digest=digest, quantisation=quantisation))
             continue
         told = {
+            "at_us": at_us,
             "digest": draw(st.sampled_from((digest, digest, "d1", None))),
             "quantisation": draw(st.sampled_from((quantisation, None))),
             "task": draw(st.sampled_from(("t1", "t2", None))),
