@@ -14,6 +14,7 @@ import msgspec
 
 from schemas.cells import Cell, Rates
 from schemas.events import Measure
+from schemas.opinions import Opinions, opinions
 from schemas.pools import (
     FREE_LEAST_PERCENT,
     LEAN_LEARNED,
@@ -101,6 +102,7 @@ class Explanation(msgspec.Struct, frozen=True, kw_only=True):
     fields: dict[str, FieldParts]
     as_ran: dict[str, AsRan]
     confidence: Confidence
+    opinions: Opinions
 
 
 def explain(
@@ -134,6 +136,7 @@ def explain(
         fields=fields,
         as_ran={name: ran for name in ("decode", "prefill") if cell and (ran := as_ran(getattr(cell, name), learned))},
         confidence=_confidence(stats, known, model, worker, now_us),
+        opinions=opinions(stats, model, domain),
     )
 
 

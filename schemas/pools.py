@@ -186,6 +186,12 @@ class Statistics:
             _hundredths(self.pool("others_weight", worker), PRIOR_OTHERS_WEIGHT),
         )
 
+    def in_pairs(self, model: str, domain: str) -> Share | None:
+        """What its judged pairs give to the model's quality in the domain; None without any."""
+        self.settle()
+        given = self._ranks[domain].given if domain in self._ranks else ()
+        return next((share for (name, *_), share in given if name == model), None)
+
     def standings(self, domain: str) -> tuple[Standing, ...]:
         """The domain's models that were judged in pairs, by name."""
         self.settle()

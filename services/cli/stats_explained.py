@@ -11,7 +11,7 @@ from rich.console import RenderableType
 
 from services.cli import numbers
 from services.cli.screen import Rows, Screen, Section
-from services.cli.stats_table import NOBODY, Which
+from services.cli.stats_table import NOBODY, Which, restarted
 
 Json = dict[str, Any]
 TITLES = {
@@ -45,7 +45,15 @@ REST = {
     "model_domain": "this domain elsewhere",
     "cell": "just this cell",
 }
+LENGTHS = REST | {"model_domain": "this model in this domain"}
 """Where a level counts only what the finer ones do not."""
+SOURCES = {
+    "judge": "by a judge model",
+    "check": "by a check",
+    "thumb": "by a person's thumb",
+    "signal": "by a sign such as an answer cut off",
+    "void": "that could not be read and count nothing",
+}
 HEAD = ("", "its own>", "weight>", "worth>", "gives>", "n>", "newest>")
 SPARE = (("newest",), ("n",))
 
@@ -82,7 +90,8 @@ def _head(body: Json) -> list[str]:
     failed = f" and {row['fail_n']} that were empty or failed" if row["fail_n"] else ""
     judged = row["fields"]["quality"]["n"]
     age = "" if row["age_s"] is None else f", the newest {numbers.ago_roughly(row['age_s'])}"
-    return [f"{row['ok_n']} answer{'' if row['ok_n'] == 1 else 's'}{failed}, {judged} judged{age}"]
+    head = f"{row['ok_n']} answer{'' if row['ok_n'] == 1 else 's'}{failed}, {judged} judged{age}"
+    return [head, restarted(row)] if row["restarted"] else [head]
 
 
 def _counted(name: str, body: Json) -> str:
@@ -100,6 +109,8 @@ def _counted(name: str, body: Json) -> str:
 
 def _levels(field: Json) -> Rows:
     words = LEVELS if field["mean"] == "geometric" or len(field["levels"]) == 1 else REST
+    if field["unit"] == "tok":
+        words = LENGTHS
     guess = ("the guess to begin with", "", "", "", exact(field["prior"]), "", "")
     rows: list[tuple[str, ...]] = [guess, *(_level(level, words) for level in field["levels"])]
     return Rows(HEAD, rows, spare=SPARE)
@@ -124,12 +135,14 @@ def _notes(name: str, body: Json) -> list[str]:
         lines.append("It is used rounded to hundredths.")
     own = body["row"]["fields"].get(name, {})
     if own.get("p50") is not None:
-        lines.append(f"Seen here: half at most {exact(own['p50'])}, 95 % at most {exact(own['p95'])}.")
+        lines.append(f"Seen here as it ran: half at most {exact(own['p50'])}, 95 % at most {exact(own['p95'])}.")
     if ran := body["as_ran"].get(name):
         lines.append(
             f"Just this cell: {exact(ran['observed'])} as it ran × {exact(ran['streams'])} for streams side by side"
             f" × {exact(ran['others'])} for others' use = {exact(ran['alone'])}."
         )
+    if name == "quality":
+        lines += _opinions(body["opinions"])
     if name == "decode":
         lines.append(_confidence(body["confidence"]))
     return [line for line in lines if line]
@@ -158,6 +171,33 @@ def _confidence(sure: Json) -> str:
         return f"Give or take {off}: nothing was measured on this machine."
     machine, pair = (f"{sure[name]:.2f}" for name in ("machine_weight", "pair_weight"))
     return f"Give or take {off}: e^√(0.25 / ({machine} + 1) + 0.04 / ({pair} + 1)) − 1, of the machine's and the pair's weight."
+
+
+def _opinions(told: Json) -> list[str]:
+    """Whose word the quality of this model in this domain is."""
+    counted = [
+        f"{told['sources'].get(name, 0)} {words}" for name, words in SOURCES.items() if told["sources"].get(name)
+    ]
+    lines = [f"Judged in this domain, on all machines: {', '.join(counted)}."] if counted else []
+    alone, pairs = told["by_itself"], told["pairs"]
+    if pairs:
+        rivals = "; ".join(
+            f"{rival['model']} in {_times(rival['n'])}, won {numbers.share(rival['won'])}" for rival in pairs["rivals"]
+        )
+        lines.append(f"Held against {rivals} (a tie is half).")
+        lines.append(
+            f"These pairs make a strength of {pairs['strength']:+.2f} (Bradley-Terry, 0 is the mean of the domain's models),"
+            f" which counts as {exact(pairs['value'])} with a weight of {pairs['weight']:.2f}."
+        )
+        if alone["value"] is not None:
+            lines.append(
+                f"By themselves its answers were found {exact(alone['value'])} good, weight {alone['weight']:.2f}."
+            )
+    return lines
+
+
+def _times(n: int) -> str:
+    return f"{n} pair{'' if n == 1 else 's'}"
 
 
 def _rule(which: Which) -> list[str]:

@@ -33,6 +33,8 @@ FROM = {
 """Where a number comes from, by its source level."""
 FROM_QUALITY = FROM | {"model": "other domains"}
 LEGEND = "~ worked out, not measured of just this; `headrace stats --explain MODEL/DOMAIN/MACHINE` says how"
+AS_IT_RAN = "tok/s is of one stream on the free machine; p50 and p95 are as it ran, beside other streams and users"
+RESTARTS_SHOWN = 3
 NAMES = ("model", "domain", "machine")
 SPEED = ("answers>", "tok/s>", "±>", "p50>", "p95>", "from")
 COLUMNS: dict[Which, tuple[str, ...]] = {
@@ -70,6 +72,12 @@ def stats(body: Json, which: Which = "both") -> RenderableType:
         more = (_own(row["fields"], name) for name in learned)
         table.add_row(row["model"], row["domain"], machine, *_CELLS[which](row), *more)
     return Group(table, *_below(body, rows))
+
+
+def _differs(row: Json) -> bool:
+    """Whether the planner's rate and what was seen are so far apart that a reader must wonder."""
+    speed, own = row["expected"]["decode"], row["fields"]["decode"]
+    return bool(speed["value"] and own["p50"] and not 0.8 <= own["p50"] / speed["value"] <= 1.25)
 
 
 def _is_measured(row: Json, name: str) -> bool:
@@ -163,6 +171,22 @@ def _hundred(value: float) -> str:
     return f"{100 * value:.0f}"
 
 
+RESTARTED = {
+    "digest": "the model's file changed",
+    "quantisation": "the model's quantisation changed",
+    "drift": "the speed changed",
+}
+
+
+def restarted(row: Json) -> str:
+    """``it began anew 2 h ago because the speed changed: 96.0 tok/s before; 40 samples from before count as 3 at most``."""
+    found = row["restarted"]
+    before = "" if found["before"] is None else f", {numbers.plain(found['before'])} tok/s as it ran before"
+    why = RESTARTED.get(found["why"]) or str(found["why"])
+    count = f"{found['n']} sample{'' if found['n'] == 1 else 's'}"
+    return f"began anew {numbers.ago_roughly(found['age_s'])}, because {why}{before}; the {count} from then count as 3 at most"
+
+
 def _below(body: Json, rows: list[Json]) -> list[RenderableType]:
     """What the marks mean, and what is not shown."""
     told = []
@@ -170,6 +194,15 @@ def _below(body: Json, rows: list[Json]) -> list[RenderableType]:
         told.append(LEGEND)
     if any(not row["worker"] for row in rows):
         told.append(f"{NOBODY} judged wherever it ran")
+    changed = [row for row in rows if row.get("restarted")]
+    told += [
+        f"{row['model']} · {row['domain']} · {row.get('worker_name') or NOBODY} {restarted(row)}"
+        for row in changed[:RESTARTS_SHOWN]
+    ]
+    if len(changed) > RESTARTS_SHOWN:
+        told.append(f"… {len(changed) - RESTARTS_SHOWN} more began anew: `--json` has them")
+    if any(_differs(row) for row in rows):
+        told.append(AS_IT_RAN)
     if body.get("next_offset") is not None:
         left = numbers.count(body["total"] - body["next_offset"])
         told.append(f"… {left} more rows: choose with -m, -d or -w, or `--page N`")

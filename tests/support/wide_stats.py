@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import msgspec
 
-from schemas.cells import Cell, Rates, Sums
+from schemas.cells import Cell, Rates, Sources, Sums, Tally
 from schemas.events import ModelInfo
+from schemas.evidence import Restart
 from schemas.pools import Statistics
 from schemas.weights import WEIGHT_ONE
 from services.router.fleet import Fleet, WorkerView
@@ -15,6 +18,7 @@ GB = 1_000_000_000
 NOW_US = 1_000_000_000_000
 
 
+@cache
 def wide(workers: int, models: int, domains: int) -> tuple[Statistics, Fleet]:
     """Every machine holds every model, and all of it was measured."""
     names = [f"org/model-{n:02d}:8b" for n in range(models)]
@@ -56,6 +60,11 @@ def measured(model: str, domain: str, worker: str | None, rate: float, *, size: 
     )
 
 
+def _pairs(peer: str, *, won: int, n: int = 4) -> tuple[Tally, ...]:
+    w = 1_000_000 * WEIGHT_ONE
+    return (Tally(peer=peer, n=n, x=won * 1_000_000, w=n * w, wx=won * 1_000_000 * w),)
+
+
 def household() -> tuple[Statistics, Fleet]:
     """Two machines of very different speed; a long name, a model that one of them lacks, and one that nobody measured."""
     names = ("qwen3", "Qwen/Qwen3-30B-A3B-Instruct-2507:Q4_K_M", "new-model")
@@ -66,11 +75,15 @@ def household() -> tuple[Statistics, Fleet]:
         "w-2": WorkerView(id="w-2", name="laptop", boot="b", models=laptop),
     }
     unjudged = {"quality": Sums(), "quality_at_us": None}
+    changed = Restart(why="drift", seq=1, at_us=NOW_US - 7_200_000_000, n=40, rate=31_000)
+    held = {"pairs": _pairs(names[1], won=3), "sources": Sources(judge=4, check=2, thumb=1, void=1)}
     cells = (
-        measured("qwen3", "code", "w-1", 83.0, size=5 * GB, n=30),
+        msgspec.structs.replace(measured("qwen3", "code", "w-1", 83.0, size=5 * GB, n=30), restarted=changed, **held),
         msgspec.structs.replace(measured("qwen3", "maths", "w-1", 81.0, size=5 * GB, n=12), fail_n=1, **unjudged),
         msgspec.structs.replace(measured("qwen3", "code", "w-2", 7.2, size=5 * GB, n=4), **unjudged),
-        msgspec.structs.replace(measured(names[1], "code", "w-1", 41.0, size=18 * GB, n=9), **unjudged),
+        msgspec.structs.replace(
+            measured(names[1], "code", "w-1", 41.0, size=18 * GB, n=9), **unjudged | {"pairs": _pairs("qwen3", won=1)}
+        ),
         Cell(
             model="qwen3",
             domain="writing",

@@ -8,6 +8,7 @@ import msgspec
 
 from schemas.cells import Cell
 from schemas.explanation import AsRan, Confidence, FieldParts, explain
+from schemas.opinions import Opinions
 from schemas.pools import Statistics
 from services.router.fleet import Fleet
 from services.router.http.stats_filter import StatsFilter, size_of
@@ -36,6 +37,7 @@ class Explained(msgspec.Struct, frozen=True, kw_only=True):
     unknown: dict[str, str]
     as_ran: dict[str, AsRan]
     confidence: Confidence | None
+    opinions: Opinions
     position: int
 
 
@@ -58,5 +60,6 @@ def explained(stats: Statistics, fleet: Fleet, wanted: StatsFilter, now_us: int)
         unknown=dict.fromkeys(gone, NO_MACHINE),
         as_ran={} if gone else told.as_ran,
         confidence=None if gone else told.confidence,
+        opinions=told.opinions,
         position=stats.position,
     )

@@ -19,7 +19,7 @@ from services.router.http.stats_filter import Count, Start, StatsFilter, held, m
 
 TITLES: dict[Of, str] = {
     "decode": "Speed: tokens/s that one stream gets on the free machine",
-    "quality": "Quality: points of 100",
+    "quality": "Quality: points of 100, on any machine",
 }
 NOT_HELD = "the machine does not hold the model"
 NOTHING = "nothing like it was measured"
@@ -110,7 +110,11 @@ def _quality(stats: Statistics, fleet: Fleet, wanted: MapFilter) -> HeatMap:
         MapRow(model=model, domain=None, blocks=tuple(block(model, domain) for domain in shown))
         for model in models[wanted.row : wanted.row + min(wanted.rows, MOST_ROWS)]
     )
-    return _map("quality", tuple(shown), rows, wanted, len(models), len(domains))
+    found = _map("quality", tuple(shown), rows, wanted, len(models), len(domains))
+    if anywhere:
+        return found
+    name = fleet.names().get(wanted.worker or "", wanted.worker)
+    return msgspec.structs.replace(found, title=f"Quality: points of 100, on {name}")
 
 
 def _tells(cell: Cell) -> bool:

@@ -53,6 +53,16 @@ class Expected(msgspec.Struct, frozen=True, kw_only=True):
     reason: str | None = None
 
 
+class Restarted(msgspec.Struct, frozen=True, kw_only=True):
+    """Why and when the cell began anew: its model's file (``digest``, ``quantisation``) or its speed (``drift``) changed. ``n``
+    samples before it are a prior of at most three; ``before`` is the rate of the last of them, in tokens/s."""
+
+    why: str
+    age_s: float
+    n: int
+    before: float | None
+
+
 class StatsRow(msgspec.Struct, frozen=True, kw_only=True):
     """One finest cell. ``age_s`` is the age of its youngest sample."""
 
@@ -64,6 +74,7 @@ class StatsRow(msgspec.Struct, frozen=True, kw_only=True):
     fail_n: int
     age_s: float | None
     digest: str | None
+    restarted: Restarted | None
     fields: dict[str, FieldRow]
     expected: dict[str, Expected]
 
@@ -100,9 +111,18 @@ def stats_row(cell: Cell, stats: Statistics, fleet: Fleet, names: dict[str, str]
         fail_n=cell.fail_n,
         age_s=max(0.0, (now_us - max(heard)) / MICRO) if heard else None,
         digest=cell.digest,
+        restarted=_restarted(cell, now_us),
         fields=field_rows(cell),
         expected=_expected(known, quality_spread(stats, cell.model, cell.domain), has_machine=cell.worker is not None),
     )
+
+
+def _restarted(cell: Cell, now_us: int) -> Restarted | None:
+    found = cell.restarted
+    if found is None:
+        return None
+    age_s = max(0.0, (now_us - found.at_us) / MICRO)
+    return Restarted(why=found.why, age_s=age_s, n=found.n, before=_scaled(found.rate, MILLI))
 
 
 def field_rows(cell: Cell) -> dict[str, FieldRow]:

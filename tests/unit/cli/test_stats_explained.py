@@ -60,6 +60,33 @@ def test_what_nobody_measured_is_listed_as_guesses_and_not_as_tables_of_nothing(
     assert any("Loading the model" in line for line in lines[at:])
 
 
+def test_whose_word_a_quality_is_stands_below_it() -> None:
+    told = " ".join(" ".join(shown("qwen3", "code", "desktop", which="quality")).split())
+    assert (
+        "4 by a judge model, 2 by a check, 1 by a person's thumb, 1 that could not be read and count nothing." in told
+    )
+    assert f"Held against {NAME} in 4 pairs, won 75 % (a tie is half)." in told
+    assert "a strength of +0." in told and "By themselves its answers were found 0.7000 good, weight 3.00." in told
+
+
+def test_the_two_kinds_of_judgement_add_up_to_the_levels_own_value() -> None:
+    """On a machine that has none of its own, so that the level holds them all."""
+    told = " ".join(" ".join(shown("qwen3", "code", "laptop", which="quality")).split())
+    pairs = re.search(r"counts as ([\d.]+) with a weight of (\d+\.\d+)", told)
+    alone = re.search(r"found ([\d.]+) good, weight (\d+\.\d+)", told)
+    level = re.search(r"this domain elsewhere ([\d.]+) ([\d.]+)", told)
+    assert pairs and alone and level
+    parts = [(float(found[1]), float(found[2])) for found in (pairs, alone)]
+    assert sum(weight for _, weight in parts) == pytest.approx(float(level[2]), abs=0.02)
+    assert sum(value * weight for value, weight in parts) / float(level[2]) == pytest.approx(float(level[1]), abs=2e-3)
+
+
+def test_why_a_cell_began_anew_is_at_the_top() -> None:
+    assert any(
+        "began anew 2 h ago, because the speed changed" in line for line in shown("qwen3", "code", "desktop")[:4]
+    )
+
+
 def test_without_a_machine_there_are_no_speeds_and_it_says_why() -> None:
     lines = shown("qwen3", "writing")
     assert any(line.startswith("No speeds: a judgement of the model wherever it ran") for line in lines)

@@ -27,7 +27,9 @@ def text_of(renderable: RenderableType, width: int = 220) -> str:
 def cells(body: Any, *words: str, which: Which = "both") -> list[str]:
     """The cells of the only line with these words: at least two spaces stand between them."""
     lines = [
-        line for line in text_of(stats_table.stats(body, which)).splitlines() if all(word in line for word in words)
+        line
+        for line in text_of(stats_table.stats(body, which)).splitlines()
+        if all(word in line for word in words) and "began anew" not in line
     ]
     (line,) = lines
     return [cell.strip() for cell in line.split("  ") if cell.strip()]
@@ -91,6 +93,23 @@ def test_a_judgement_without_a_machine_has_no_speed() -> None:
     assert row[:5] == ["qwen3", "writing", "(any)", "0", "–"]
     assert "(any) judged wherever it ran" in text_of(stats_table.stats(body))
     assert "writing" not in text_of(stats_table.stats(body, "speed"))
+
+
+def test_what_began_anew_is_told_with_the_reason_and_what_was_before() -> None:
+    body = example("`GET /stats`")
+    told = "qwen3 · code · desktop began anew 2 h ago, because the speed changed, 31.0 tok/s as it ran before"
+    assert told in text_of(stats_table.stats(body))
+    body["rows"] *= 5
+    assert "… 2 more began anew" in text_of(stats_table.stats(body))
+    body["rows"] = [body["rows"][0] | {"restarted": None}]
+    assert "anew" not in text_of(stats_table.stats(body))
+
+
+def test_a_rate_far_from_what_was_seen_is_explained() -> None:
+    body = example("`GET /stats`")
+    assert stats_table.AS_IT_RAN not in text_of(stats_table.stats(body))
+    body["rows"][0]["fields"]["decode"]["p50"] = 45.0
+    assert stats_table.AS_IT_RAN in text_of(stats_table.stats(body))
 
 
 def test_no_statistics_say_how_to_get_some() -> None:
