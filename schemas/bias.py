@@ -254,10 +254,8 @@ def _standing(record: Judge) -> tuple[Standing, str]:
 
 
 def _flags(record: Judge) -> tuple[Flag, ...]:
-    """``position``: most verdicts turn with the order, and one place wins. ``length``, ``self``: proven above a half."""
-    first, turned = record.first, record.turned
-    placed = first.n >= PROVEN_LEAST and (first.low > 0.5 or first.high < 0.5)
-    flags: list[Flag] = ["position"] if placed and turned.low > 0.5 else []
+    """Each is a share proven above a half: of verdicts that turn with the order, of wins of the longer answer, of its family."""
+    flags: list[Flag] = ["position"] if record.turned.n >= PROVEN_LEAST and record.turned.low > 0.5 else []
     flags += ["length"] if record.lengthy.n >= PROVEN_LEAST and record.lengthy.low > 0.5 else []
     flags += ["self"] if record.own.n >= PROVEN_LEAST and record.own.low > 0.5 else []
     return tuple(flags)

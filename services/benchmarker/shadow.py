@@ -25,8 +25,9 @@ from services.benchmarker.pairs import Pairing, Topic, met_key, ranked
 from services.benchmarker.panel import Chair, NoJudge, Panel, Seat
 from services.benchmarker.suites import Prompt, Suite, suites
 
-TESTED_AT_ONCE = 4
-"""Known pairs for one debt: eight answers of ten tokens. The rest waits for the next idle moment."""
+TESTED_AT_ONCE = 2
+"""Known pairs for one debt: four questions of 400 tokens, up to half a minute on a slow machine [SmolLM2 on one busy core: 7 s
+each]. The rest waits for the next idle moment."""
 SILENT_S = 600.0
 """A judge that gave no answer in either order is left alone for so long."""
 RECENT_MOST = 500

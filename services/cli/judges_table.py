@@ -25,7 +25,7 @@ STANDINGS = {
     "unsound": "failed its test: counts nothing",
 }
 FLAGS = {
-    "position": "goes by the order: its verdicts count nothing",
+    "position": "most of its verdicts turn with the order: they count nothing",
     "length": "likes longer answers: as much is taken off as that alone explains",
     "self": "favours its own family: not believed about it",
 }

@@ -53,7 +53,7 @@ async def test_a_debt_is_paid_with_what_users_asked_and_got(natsd: EmbeddedServe
         ground = Ground(bus, asking, SystemClock(), settings)
         judging = Judging(ground)
         debt = Debt(kind="quality", model=WEAK, worker=WORKER, domain=DOMAIN, reason="unjudged", gain=1.0)
-        for _ in range(10):
+        for _ in range(14):
             await fold(ground, bus)
             await projector.reached(bus, await bus.last_seq("EVENTS"))
             await judging.pay(debt, asking)
