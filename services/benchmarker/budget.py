@@ -112,7 +112,16 @@ def _in_use(fleet: Fleet, machine: Machine, now_us: int, idle_s: float) -> str |
     since_us = max(max(m.used_us, m.boot_us) for w, m in fleet.machines.items() if w in near)
     if now_us - since_us < idle_s * US:
         return f"it has been idle for less than {idle_s:g} s"
-    return None
+    return _memory(machine)
+
+
+def _memory(machine: Machine) -> str | None:
+    """A task may have loaded one model and driven another one out: what is there is known from the next heartbeat on."""
+    told = machine.load.resident if machine.load is not None else None
+    all_there = told is not None and len(told) >= len(machine.report.models)
+    if all_there or machine.load_us > machine.ended_us:
+        return None
+    return "it has not told what is in its memory since the last task there"
 
 
 def others(machine: Machine, now_us: int, *, free: bool) -> str | None:

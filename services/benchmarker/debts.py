@@ -106,9 +106,11 @@ def resident(machine: Machine, info: ModelInfo) -> bool | None:
 
 
 def fits(machine: Machine, info: ModelInfo) -> bool:
-    """It can be loaded without driving anything out: free memory is known, and enough."""
+    """It can be loaded without driving anything out: free memory is known, after what ran there last, and enough."""
     load = machine.load
-    if load is None or info.bytes is None or load.resident is None or len(load.resident) >= LOADED_MOST:
+    if load is None or machine.load_us <= machine.ended_us:
+        return False
+    if info.bytes is None or load.resident is None or len(load.resident) >= LOADED_MOST:
         return False
     free = load.ram_available_bytes
     if load.gpus and not any(gpu.unified for gpu in load.gpus):

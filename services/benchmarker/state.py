@@ -56,9 +56,10 @@ class Held(msgspec.Struct, kw_only=True):
 
 class Machine(msgspec.Struct, kw_only=True):
     """One worker. ``boot_us`` is when its present process first reported, ``woke_us`` the end of its last long silence,
-    ``used_us`` when a real task last began or ended there; ``awake_s`` and ``spent_s`` are its seconds awake and those of unasked
-    work since the fold began. ``measured`` is when each model last told its speed there, ``tried`` how often in a row it did not
-    although it was asked, and until when; ``off`` are the last observations against their predictions, as logarithms."""
+    ``used_us`` when a real task last began or ended there, ``ended_us`` when any task of ours last left it. ``awake_s`` and
+    ``spent_s`` are its seconds awake and those of unasked work since the fold began. ``measured`` is when each model last told
+    its speed there, ``tried`` how often in a row it did not although it was asked, and until when; ``off`` are the last
+    observations against their predictions, as logarithms."""
 
     report: WorkerReported
     seq: int
@@ -66,6 +67,7 @@ class Machine(msgspec.Struct, kw_only=True):
     heard_us: int
     woke_us: int = 0
     used_us: int = 0
+    ended_us: int = 0
     left: bool = False
     paused: bool = False
     paused_until_us: int | None = None
@@ -225,6 +227,8 @@ class Fleet(msgspec.Struct, kw_only=True):
     def _leaves(self, task: Open, at_us: int) -> None:
         """It is nowhere any more; what it took of the machine counts against the budget where nobody asked for it."""
         machine = self.machines.get(task.on or "")
+        if machine is not None:
+            machine.ended_us = at_us
         if machine is not None and task.real:
             machine.used_us = at_us
         elif machine is not None and task.unasked and not _is_free(task):

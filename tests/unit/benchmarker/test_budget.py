@@ -159,6 +159,20 @@ def test_a_model_is_driven_out_only_after_ten_minutes_without_anybody() -> None:
     assert may_start(a_debt(evicts=True), world.fleet, world.now_us)
 
 
+def test_after_a_task_only_the_next_heartbeat_tells_which_models_are_still_in_memory() -> None:
+    world = World()
+    world.join("desk", info("m"), info("n"), resident=("m",))
+    world.passes(10)
+    task = world.submit("n")
+    world.start(task, "desk", "n")
+    world.now_us += 3_000_000
+    world.complete(task, "desk", "n")
+    world.now_us += 5_000_000
+    assert "in its memory" in str(why_not(a_debt(), world.fleet, world.now_us))
+    world.beat("desk")
+    assert may_start(a_debt(), world.fleet, world.now_us)
+
+
 def test_one_shadow_run_for_four_real_tasks() -> None:
     world = a_world()
     quality = a_debt("unjudged", kind="quality", free=False)

@@ -63,6 +63,8 @@ def test_what_would_drive_another_model_out_is_left_alone_unless_it_is_used() ->
     world.join("roomy", info("n"), info("k"), resident=("k",), gpus=(gpu(used=GB),))
     assert ("n", "roomy", "general", "joined") in world.owed()
     world.ran("roomy", "n")
+    world.loads["roomy"]["resident"] = ("k", "n")
+    world.passes(5)
     (evicting,) = [d for d in world.debts() if d.evicts]
     assert (evicting.model, evicting.worker, evicting.reason) == ("n", "desk", "joined")
 
@@ -72,6 +74,20 @@ def test_free_memory_that_is_not_known_is_not_enough() -> None:
     world.join("desk", info("m"), info("n"), resident=("m",), ram_available_bytes=None)
     world.join("big", info("m"), info("n", bytes=None), resident=("m",), ram_available_bytes=99 * GB)
     assert {model for model, *_ in world.owed()} == {"m"}
+
+
+def test_what_a_probe_has_just_loaded_counts_before_the_next_one_is_loaded_beside_it() -> None:
+    world = World()
+    world.join("desk", info("m"), info("n"), resident=(), gpus=(gpu(total=3 * GB, used=0),))
+    assert {model for model, *_ in world.owed()} == {"m", "n"}
+    world.probed("desk", "m", took_s=2.0)
+    assert world.owed() == []
+    world.loads["desk"] |= {"resident": ("m",), "gpus": (gpu(total=3 * GB, used=2 * GB),)}
+    world.passes(5)
+    assert world.owed() == []
+    world.loads["desk"]["gpus"] = (gpu(total=16 * GB, used=2 * GB),)
+    world.passes(5)
+    assert world.owed() == [("n", "desk", "general", "joined")]
 
 
 def test_a_model_that_only_embeds_or_that_nobody_there_supports_is_no_debt() -> None:
