@@ -14,9 +14,6 @@ import msgspec
 
 from services.benchmarker.panel import Panel, Seat
 
-JUDGED_ENOUGH = 3
-REAL_PER_SHADOW = 4
-"""ROUTING.md B2: until each (model, domain) in use has 3 judged samples, at most one shadow per four real tasks."""
 QUALITY_LEAST = 0.02
 """Strengths are odds of qualities; nobody is infinitely good."""
 
@@ -43,15 +40,6 @@ Met = Mapping[tuple[str, str, str], int]
 
 def met_key(one: str, other: str, prompt: str) -> tuple[str, str, str]:
     return min(one, other), max(one, other), prompt
-
-
-def may_shadow(real: int, shadows: int) -> bool:
-    """Whether one more shadow keeps to one per four real tasks."""
-    return (shadows + 1) * REAL_PER_SHADOW <= real
-
-
-def is_judged(samples: float) -> bool:
-    return samples >= JUDGED_ENOUGH
 
 
 def ranked(

@@ -2,16 +2,7 @@
 
 from __future__ import annotations
 
-from services.benchmarker.pairs import (
-    JUDGED_ENOUGH,
-    Met,
-    Pairing,
-    Topic,
-    is_judged,
-    may_shadow,
-    met_key,
-    ranked,
-)
+from services.benchmarker.pairs import Met, Pairing, Topic, met_key, ranked
 from services.benchmarker.panel import Panel, Seat
 
 TOPICS = [Topic(suite="writing", name=f"w{n}") for n in range(4)]
@@ -59,11 +50,3 @@ def test_it_says_why_there_is_no_pair() -> None:
     assert ranked("a", "w1", panel, TOPICS, {}, 1) == "there is no other model to compare a with"
     assert ranked("x", "w1", panel, TOPICS, {}, 1) == "x cannot be asked now"
     assert ranked("a", "w1", Panel(seats=SEATS), [], {}, 1) == "there is no prompt that only a judge can weigh"
-
-
-def test_there_is_one_shadow_for_four_real_tasks_at_most() -> None:
-    assert next(real for real in range(13) if may_shadow(real, 0)) == 4
-    assert not may_shadow(7, 1)
-    assert may_shadow(8, 1)
-    assert not is_judged(JUDGED_ENOUGH - 1)
-    assert is_judged(JUDGED_ENOUGH)
