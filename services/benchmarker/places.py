@@ -10,7 +10,13 @@ from services.benchmarker.state import Fleet
 
 def places(fleet: Fleet, now_us: int) -> list[Place]:
     return [
-        Place(model=info.name, worker=worker, worker_name=machine.report.name, loaded=resident(machine, info))
+        Place(
+            model=info.name,
+            worker=worker,
+            worker_name=machine.report.name,
+            machine=machine.place,
+            loaded=resident(machine, info),
+        )
         for worker, machine in sorted(fleet.machines.items())
         if not_there(machine, now_us) is None
         for info in machine.report.models

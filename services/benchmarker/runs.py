@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import zlib
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import msgspec
@@ -19,11 +20,13 @@ from services.benchmarker.suites import Prompt, Suite
 
 
 class Place(msgspec.Struct, frozen=True, kw_only=True):
-    """A model on a machine that is there. ``loaded`` None: its backend does not say."""
+    """A model at a worker that is there. Workers of one ``machine`` would measure each other. ``loaded`` None: its backend
+    does not say."""
 
     model: str
     worker: str
     worker_name: str
+    machine: str
     loaded: bool | None = True
 
 
@@ -48,7 +51,7 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Run(msgspec.Struct, kw_only=True):
-    """``items`` by worker, in the order in which they are asked there, one after the other."""
+    """``items`` by machine, in the order in which they are asked there, one after the other."""
 
     id: str
     items: Mapping[str, tuple[Item, ...]]
@@ -69,7 +72,7 @@ def plan(run: str, demand: Demand, places: Sequence[Place], suites: Mapping[str,
             for suite in chosen
             for prompt in spread(suite.checked, demand.limit)
         )
-        items[place.worker] = items.get(place.worker, ()) + asked
+        items[place.machine] = items.get(place.machine, ()) + asked
     return Run(id=run, items=items, judged=sum(len(suite.judged) for suite in chosen))
 
 
@@ -116,10 +119,17 @@ def _eta_s(run: Run) -> float | None:
     if not every:
         return None
     left_s = []
-    for worker, items in run.items.items():
-        mine = [outcome.took_s for outcome in run.outcomes if outcome.item.place.worker == worker]
-        each_s = math.fsum(mine or every) / len(mine or every)
-        left_s.append(each_s * (len(items) - len(mine)))
+    for items in run.items.values():
+        workers = Counter(item.place.worker for item in items)
+        by_worker = {
+            worker: [each.took_s for each in run.outcomes if each.item.place.worker == worker] for worker in workers
+        }
+        left_s.append(
+            math.fsum(
+                math.fsum(took or every) / len(took or every) * (workers[worker] - len(took))
+                for worker, took in by_worker.items()
+            )
+        )
     return max(left_s)
 
 

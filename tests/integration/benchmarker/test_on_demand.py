@@ -24,8 +24,8 @@ from services.runtime.provision import provision
 from support.eventually import eventually
 from support.routers import whole_log
 
-DESK = Place(model="small", worker="w1", worker_name="desk")
-LAPTOP = Place(model="small", worker="w2", worker_name="laptop")
+DESK = Place(model="small", worker="w1", worker_name="desk", machine="m1")
+LAPTOP = Place(model="small", worker="w2", worker_name="laptop", machine="m2")
 RIGHT = {"add-small": "5", "subtract-small": "6", "multiply-small": "It is 9.", "larger": "21"}
 
 

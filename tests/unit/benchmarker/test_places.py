@@ -24,9 +24,9 @@ def fleet(*models: ModelInfo, resident: tuple[str, ...] | None = ("a",)) -> Flee
 
 def test_each_model_that_makes_text_has_its_place_and_says_whether_it_is_in_memory() -> None:
     found = places(fleet(info("a"), info("b"), info("e", capability="embedding")), 2 * US)
-    assert [(p.model, p.worker, p.worker_name, p.loaded) for p in found] == [
-        ("a", "w1", "desk", True),
-        ("b", "w1", "desk", False),
+    assert [(p.model, p.worker, p.worker_name, p.machine, p.loaded) for p in found] == [
+        ("a", "w1", "desk", "w1", True),
+        ("b", "w1", "desk", "w1", False),
     ]
 
 

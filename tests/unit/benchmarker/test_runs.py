@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from collections import Counter
 
+import msgspec
 import pytest
 
 from schemas.demands import Demand
@@ -10,10 +11,10 @@ from services.benchmarker.graders.word import Word
 from services.benchmarker.runs import Item, Outcome, Place, Run, plan, show, spread
 from services.benchmarker.suites import Prompt, Suite, suites
 
-SMALL = Place(model="small", worker="w1", worker_name="desk")
-LARGE = Place(model="large", worker="w1", worker_name="desk")
-COLD = Place(model="cold", worker="w1", worker_name="desk", loaded=False)
-AWAY = Place(model="small", worker="w2", worker_name="laptop", loaded=None)
+SMALL = Place(model="small", worker="w1", worker_name="desk", machine="m1")
+LARGE = Place(model="large", worker="w1", worker_name="desk", machine="m1")
+COLD = Place(model="cold", worker="w1", worker_name="desk", machine="m1", loaded=False)
+AWAY = Place(model="small", worker="w2", worker_name="laptop", machine="m2", loaded=None)
 
 
 def prompt(number: int, checked: bool = True) -> Prompt:
@@ -37,7 +38,7 @@ def came(item: Item, grade: float | None, **fields: object) -> Outcome:
 
 def test_every_loaded_model_is_asked_every_checked_prompt_on_each_of_its_machines() -> None:
     made = run()
-    asked = Counter((item.place.model, worker, item.domain) for worker, items in made.items.items() for item in items)
+    asked = Counter((i.place.model, i.place.worker, i.domain) for items in made.items.values() for i in items)
     each = {"code": 8, "maths": 4}
     assert asked == {
         (model, worker, domain): n
@@ -48,14 +49,14 @@ def test_every_loaded_model_is_asked_every_checked_prompt_on_each_of_its_machine
 
 
 def test_a_machine_gets_one_model_after_the_other() -> None:
-    models = [item.place.model for item in run().items["w1"]]
+    models = [item.place.model for item in run().items["m1"]]
     assert models == sorted(models)
 
 
 def test_a_model_that_is_named_is_loaded_for_it() -> None:
     items = run(Demand(model="cold", domain="code")).items
-    assert {item.place.model for item in items["w1"]} == {"cold"}
-    assert set(items) == {"w1"}
+    assert {item.place.model for item in items["m1"]} == {"cold"}
+    assert set(items) == {"m1"}
 
 
 @pytest.mark.parametrize(
@@ -81,15 +82,15 @@ def test_a_limit_takes_the_same_prompts_of_all_levels_each_time() -> None:
     assert few == spread(checked, 6) and len(few) == len({each.id for each in few}) == 6
     assert {each.level for each in few} == {1, 2, 3}
     assert spread(checked, 99) == checked
-    assert len(run(Demand(limit=3, domain="code")).items["w2"]) == 3
+    assert len(run(Demand(limit=3, domain="code")).items["m2"]) == 3
 
 
 def test_the_time_left_is_the_slowest_machines() -> None:
     made = run(Demand(domain="code"))
     assert show(made).eta_s is None
-    made.outcomes.append(came(made.items["w2"][0], 1.0, took_s=10.0))
+    made.outcomes.append(came(made.items["m2"][0], 1.0, took_s=10.0))
     assert show(made).eta_s == 160.0  # w1 is not known yet: 16 prompts as slow as the others'
-    made.outcomes.append(came(made.items["w1"][0], 1.0, took_s=1.0))
+    made.outcomes.append(came(made.items["m1"][0], 1.0, took_s=1.0))
     assert show(made).eta_s == 70.0  # w2: 7 prompts of 10 s
     made.state = "done"
     assert show(made).eta_s == 0.0
@@ -97,7 +98,7 @@ def test_the_time_left_is_the_slowest_machines() -> None:
 
 def test_what_gave_no_grade_is_counted_and_lowers_none() -> None:
     made = run(Demand(model="small", worker="w2", domain="maths"))
-    items = made.items["w2"]
+    items = made.items["m2"]
     made.outcomes = [
         came(items[0], 1.0),
         came(items[1], 0.0),
@@ -120,9 +121,17 @@ def test_models_are_compared_over_all_their_machines_and_a_machine_more_makes_no
 def test_models_that_hardly_differ_are_undecided() -> None:
     made = run(Demand(domain="code", worker="w1"))
     made.outcomes = [
-        came(item, float(item.prompt.id != "p0" or item.place.model == "small")) for item in made.items["w1"]
+        came(item, float(item.prompt.id != "p0" or item.place.model == "small")) for item in made.items["m1"]
     ]
     (said,) = show(made).versus
     assert said.better is None
     assert said.difference == pytest.approx(1 / 8)
     assert said.low <= 0 <= said.high
+
+
+def test_workers_of_one_machine_are_asked_one_after_the_other_and_their_times_add_up() -> None:
+    made = run(Demand(domain="code"), SMALL, msgspec.structs.replace(AWAY, machine="m1"))
+    assert [(machine, len(items)) for machine, items in made.items.items()] == [("m1", 16)]
+    first, last = made.items["m1"][0], made.items["m1"][-1]
+    made.outcomes = [came(first, 1.0, took_s=1.0), came(last, 1.0, took_s=10.0)]
+    assert show(made).eta_s == 77.0  # seven more prompts of each
