@@ -46,14 +46,22 @@ def why_not(debt: Debt, fleet: Fleet, now_us: int, *, cost_s: float = 0.0, rules
     if machine is None:
         return "it is not there"
     return (
-        not_there(machine, now_us)
-        or wanted(fleet, debt.worker, now_us)
-        or _in_use(fleet, machine, now_us, rules.idle_s)
+        not_now(fleet, machine, now_us, rules)
         or others(machine, now_us, free=debt.free)
         or _tells_too_little(debt, machine, now_us)
         or _evicts(debt, fleet, machine, now_us)
         or _over_budget(debt, fleet, machine, cost_s, rules)
     )
+
+
+def not_now(fleet: Fleet, machine: Machine, now_us: int, rules: Rules = STANDARD) -> str | None:
+    """What keeps any unasked work away from the machine, whatever it is for."""
+    worker = machine.report.worker
+    return (
+        not_there(machine, now_us)
+        or wanted(fleet, worker, now_us)
+        or _in_use(fleet, machine, now_us, rules.idle_s)
+    )  # fmt: skip
 
 
 def not_there(machine: Machine, now_us: int) -> str | None:

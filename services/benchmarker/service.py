@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from schemas.errors import HeadraceError
 from services.benchmarker.asking import CLIENT, Asks, Result, Work
-from services.benchmarker.budget import Rules, wanted, why_not
+from services.benchmarker.budget import Rules, not_now, wanted, why_not
 from services.benchmarker.debts import Debt, debts
 from services.benchmarker.ground import Answer, Ground, Pay
 from services.benchmarker.hearing import Hearing
@@ -160,8 +160,10 @@ class Benchmarker:
             return
         now_us = ground.now_us()
         self.held = {}
+        machines = ground.fleet.machines
+        kept = {worker: not_now(ground.fleet, machine, now_us, self._rules) for worker, machine in machines.items()}
         for debt in self._owed(now_us):
-            why = self._why_not(debt, now_us)
+            why = kept[debt.worker] or self._why_not(debt, now_us)
             if why is None:
                 self._begin(debt)
             else:

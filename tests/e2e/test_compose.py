@@ -13,7 +13,7 @@ from support.source import ROOT
 
 pytestmark = pytest.mark.e2e
 
-PARTS = ("nats", "router", "projector", "llama", "demo-worker")
+PARTS = ("nats", "router", "projector", "benchmarker", "llama", "demo-worker")
 """All but ``worker``, which is for a backend on the host."""
 
 
@@ -65,6 +65,7 @@ def test_every_part_is_up_and_those_with_a_health_check_are_healthy(composed: Co
         "nats": "running healthy",
         "router": "running healthy",
         "projector": "running",
+        "benchmarker": "running",
         "llama": "running healthy",
         "demo-worker": "running",
     }
