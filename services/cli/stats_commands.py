@@ -16,7 +16,7 @@ from services.cli import stats_map, stats_table
 from services.cli.client import DEFAULT_ROUTER, RouterClient
 from services.cli.exits import CommandFailed, Exit
 from services.cli.judges_table import judges
-from services.cli.output import emit, emit_json, err
+from services.cli.output import emit, emit_json, err, show
 from services.cli.show_commands import AsJson, OnlyDomain, OnlyModel, OnlyWorker, Router, with_router
 from services.cli.stats_explained import explained
 from services.cli.stats_table import Which
@@ -79,11 +79,22 @@ def stats(
             emit_json(await _every_row(client, query))
             return
         body = await client.get("/stats", limit=PAGE_ROWS, offset=(page - 1) * PAGE_ROWS, **query)
+        if not body["rows"] and (said := _nothing(body["total"], page, any(only.values()))):
+            show(Text(said))
+            return
         sizes = {"rows": stats_map.ROWS, "columns": stats_map.COLUMNS}
         maps = [] if page > 1 else (await client.get("/stats/map", of=of, **sizes, **only))["maps"]
         emit(body, lambda rows: shown(rows, maps, which), as_json=False)
 
     with_router(router, work)
+
+
+def _nothing(total: int, page: int, is_filtered: bool) -> str | None:
+    """Why no row is there, where it is not that the fleet is new."""
+    if total:
+        pages = -(-total // PAGE_ROWS)
+        return f"There is no page {page}: the {total} rows make {pages}."
+    return "Nothing was measured of that yet; with `--all` it is worked out from others." if is_filtered else None
 
 
 def shown(body: Json, maps: list[Json], which: Which) -> RenderableType:
