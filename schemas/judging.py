@@ -136,10 +136,12 @@ def pair_events(
     by: str,
     suite: str | None = None,
     prompt: str | None = None,
+    note: str = "",
 ) -> tuple[QualityJudged, QualityJudged]:
     """Both sides' facts. ``picks`` are the own side's: shown first, then shown second. ``weight`` is the judge's.
 
-    ``tasks`` are the own answer's, then the peer's. Without a verdict the value says nothing and the weight is 0.
+    ``note`` follows what is said of the picks. ``tasks`` are the own answer's, then the peer's. Without a verdict the value says
+    nothing and the weight is 0.
     """
     value, words = combine(picks[0], picks[1])
     counted = weight if value is not None else 0.0
@@ -169,7 +171,7 @@ def pair_events(
             picks=chosen,
             chars=(mine.chars, other.chars),
             kin=kin,
-            comment=words if end == "a" else None,
+            comment=f"{words}{note}" if end == "a" else None,
             suite=suite,
             prompt=prompt,
         )

@@ -144,6 +144,7 @@ class Shadow:
             by=self._by,
             suite=asked.suite,
             prompt=asked.name,
+            note=f"; drawn with seed {pairing.seed}",
         ):
             await say(event)
         key = met_key(pairing.own.model, pairing.peer.model, asked.name)

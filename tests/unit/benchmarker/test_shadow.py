@@ -69,6 +69,7 @@ async def test_a_pair_is_two_answers_and_two_words() -> None:
     assert (a.model, a.value, a.weight, b.model, b.value, b.weight) == (WEAK, 0.0, 1.0, STRONG, 1.0, 1.0)
     assert (a.judge, a.kin, a.picks, a.suite) == (JUDGE, False, ("peer", "peer"), "writing")
     assert house.models.asked[2].of == a.tasks
+    assert a.comment == "peer in both orders; drawn with seed 12"  # who has it can draw again
 
 
 async def test_an_answer_to_a_suite_s_prompt_is_asked_for_once() -> None:
