@@ -69,6 +69,12 @@ class Comparison:
             case "done":
                 self.is_done = True
 
+    @property
+    def rivals(self) -> int:
+        """How many models have answered."""
+        ended = {n for n, end in self.ends.items() if end["status"]["state"] == "completed"}
+        return len({self.entries[n]["model"] for n in ended})
+
     def title(self, entry: int) -> str:
         row = self.entries[entry]
         return f"{entry}  {row['model']} on {row['worker_name']}"
@@ -149,7 +155,7 @@ def times(comparison: Comparison) -> RenderableType:
             str(entry), Text(row["model"], style="bold"), row["worker_name"],
             *(known(spent.get(name), numbers.seconds) for name in ("wait_s", "load_s", "prefill_s", "decode_s")),
             took, known(row["predicted"].get("total_s"), numbers.seconds), known(spent.get("tokens_per_s"), numbers.plain),
-            known(spent.get("cost_s"), numbers.seconds), known(row["cost_s"], numbers.seconds), row["task"],
+            known(spent.get("cost_s"), numbers.plain), known(row["cost_s"], numbers.plain), row["task"],
         )  # fmt: skip
     lines: list[RenderableType] = [table]
     lines += [

@@ -88,8 +88,10 @@ def compare(
             emit_json({**await client.get(f"/compare/{found.id}"), "removed": found.removed})
         else:
             show(times(found))
-            chosen = await to_thread(_ask_key, len(found.entries)) if pick else None
-            if chosen is not None:
+            if found.rivals < 2:
+                alone = "there is nothing to choose between: fewer than two models answered"
+                err.print(f"{alone}; rate one alone: headrace feedback TASK up", style="dim", soft_wrap=True)
+            elif (chosen := await to_thread(_ask_key, len(found.entries)) if pick else None) is not None:
                 show(_noted(await client.post("/feedback", {"compare": found.id, "pick": chosen})), err)
             else:
                 err.print(f"say which is best: headrace feedback {found.id} --pick NUMBER", style="dim", soft_wrap=True)

@@ -120,6 +120,11 @@ async def test_without_a_terminal_nobody_is_asked_for_a_key(shell: Shell, monkey
     assert "--pick NUMBER" in shell.err and not shell.router.plays
 
 
+async def test_one_model_on_two_machines_leaves_nothing_to_choose(shell: Shell) -> None:
+    assert await shell.type("compare", "hi", "--models", "smollm2", "--judge") == Exit.OK
+    assert "nothing to choose between" in shell.err and "--pick" not in shell.err
+
+
 async def test_where_nobody_answered_it_is_a_failure(shell: Shell) -> None:
     async def fails(play: Play) -> None:
         await play.start(model=play.asked.wants.model or "")

@@ -96,3 +96,25 @@ async def test_both_paths_are_listed_for_machines(http: httpx.AsyncClient) -> No
     paths = (await http.get("/openapi.json")).json()["paths"]
     assert {"post"} == set(paths["/feedback"]) == set(paths["/compare"])
     assert {"get"} == set(paths["/compare/{compare}"])
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("/route", {"prompt": "hi", "message": "msg-1"}),
+        ("/route", {"prompt": "hi"}),
+        ("/v1/chat/completions", {"messages": [{"role": "user", "content": "hi"}]}),
+    ],
+)
+async def test_a_client_gives_an_answer_a_name_of_its_own(
+    http: httpx.AsyncClient, router: MemoryRouter, path: str, body: dict[str, object]
+) -> None:
+    named = {} if "message" in body else {"x-headrace-message": "msg-1"}
+    assert (await http.post(path, json=body, headers=named)).is_success
+    assert router.last.asked.message == "msg-1"
+    refused = await http.post(
+        path,
+        json=body | ({"message": "m" * 129} if not named else {}),
+        headers=named and {"x-headrace-message": "m" * 129},
+    )
+    assert refused.status_code == 400

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
@@ -174,6 +175,32 @@ async def test_an_unknown_task_is_not_found_and_an_old_one_is_by_the_projector(
             assert (await http.post("/feedback", json={**name, "rating": 1})).json()["task"] == old
             await projector.reached(bus, await bus.last_seq("EVENTS"))
         assert [event.tasks for event in await judged(bus)] == [(old,)]
+
+
+async def test_thumbs_too_early_twice_or_for_nobody_leave_the_cell_with_the_latest_word_alone(
+    natsd: EmbeddedServer, router: RouterService, stub: Stub, bus: Bus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(feedback, "WAIT_S", 0.05)
+    async with ProjectorProcess(natsd.url, tmp_path), over_http(router) as http:
+        gate = Gate()
+        stub.scripts.append(Script([ollama_frame("a"), gate, ollama_done()]))
+        task = (await router.submit(question())).task
+        await started(router, task)
+        assert (await http.post("/feedback", json={"task": task, "rating": 1})).status_code == 409
+        gate.opened.set()
+        await end_of(router, task)
+        for rating in (1, 1, 1, -1, -1):
+            assert (await http.post("/feedback", json={"task": task, "rating": rating})).status_code == 200
+        await http.post("/feedback", json={"task": task, "value": 0.5}, headers={"x-headrace-client": "you"})
+        await http.post("/feedback", json={"task": "nobody", "rating": 1})
+
+        async def quality() -> dict[str, Any] | None:
+            rows = (await http.get("/stats")).json()["rows"]
+            found = [row["fields"]["quality"] for row in rows if row["worker"] == "w-bench"]
+            return found[0] if found and found[0]["n"] == 2 else None
+
+        value = (await eventually(quality) or {})["value"]
+        assert 0.2 < value < 0.3  # the mean of bad and so-so; the younger weighs a little more
 
 
 async def test_without_a_projector_nobody_says_that_an_old_task_is_unknown(http: httpx.AsyncClient) -> None:
