@@ -11,7 +11,8 @@ ANSWER_CHARS_MAX = 50_000
 
 
 class Grade(NamedTuple):
-    """``value`` in [0, 1], or None where it cannot be told; ``why`` in a few words either way."""
+    """``value`` in [0, 1], or None where it cannot be told; ``why`` in a few words either way. They go into events, so they quote
+    the check, a number or a count, and never the answer."""
 
     value: float | None
     why: str

@@ -122,32 +122,33 @@ def refuse(event: str, arguments: tuple[Any, ...]) -> None:
 
 
 def results_of(source: str, function: str, cases: list[list[Any]]) -> dict[str, Any]:
-    """The answer's own errors are its problem, whatever they are."""
+    """The results, or the ``problem`` (``sandbox`` has words for each) with the case and the error. Whatever the answer raises is
+    its own problem."""
     try:
         code: CodeType = compile(source, "<answer>", "exec")
     except BaseException as error:  # noqa: BLE001 - a text can break the parser in many ways
-        return {"problem": f"is no Python: {name_of(error)}"}
+        return {"problem": "syntax", "error": name_of(error)}
     space: dict[str, Any] = {"__name__": "answer"}
     try:
         exec(code, space)
     except BaseException as error:  # noqa: BLE001
-        return {"problem": f"failed before the function was called: {name_of(error)}"}
+        return {"problem": "start", "error": name_of(error)}
     if not callable(space.get(function)):
-        return {"problem": f"defines no function {function}"}
+        return {"problem": "missing"}
     results = []
     for number, given in enumerate(cases, 1):
         try:
             result = json.dumps(space[function](*given))
         except BaseException as error:  # noqa: BLE001
-            return {"problem": f"case {number} failed: {name_of(error)}"}
+            return {"problem": "case", "case": number, "error": name_of(error)}
         if len(result) > RESULT_CHARS_MAX:
-            return {"problem": f"case {number} gave a result of {len(result)} characters"}
+            return {"problem": "long", "case": number}
         results.append(json.loads(result))
     return {"results": results}
 
 
 def name_of(error: BaseException) -> str:
-    return type(error).__name__[:60]
+    return type(error).__name__
 
 
 def main() -> None:

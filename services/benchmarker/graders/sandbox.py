@@ -7,6 +7,7 @@ at all is settled inside it (``inside``), before the first line of the answer ru
 
 from __future__ import annotations
 
+import builtins
 import contextlib
 import os
 import selectors
@@ -17,7 +18,7 @@ import tempfile
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
@@ -99,7 +100,9 @@ def _talk(process: subprocess.Popen[bytes], asked: bytes, until_s: float) -> tup
 
 class _Said(msgspec.Struct):
     results: tuple[Any, ...] = ()
-    problem: str | None = None
+    problem: Literal["syntax", "start", "missing", "case", "long"] | None = None
+    case: int = 0
+    error: str = ""
 
 
 def _read(said: bytes, status: int) -> Ran:
@@ -112,4 +115,21 @@ def _read(said: bytes, status: int) -> Ran:
         found = msgspec.json.decode(said, type=_Said)
     except (msgspec.DecodeError, RecursionError):
         return Ran(problem="said something that is no result")
-    return Ran(problem=found.problem[:200]) if found.problem is not None else Ran(results=found.results)
+    return Ran(problem=_words(found)) if found.problem is not None else Ran(results=found.results)
+
+
+def _words(said: _Said) -> str:
+    """Only what we know: a program's own error may be called anything, and goes into events."""
+    is_known = isinstance(getattr(builtins, said.error, None), type)
+    error = said.error if is_known else "an error of its own"
+    match said.problem:
+        case "syntax":
+            return f"is no Python: {error}"
+        case "start":
+            return f"failed before the function was called: {error}"
+        case "missing":
+            return "defines no such function"
+        case "long":
+            return f"case {said.case} gave a very long result"
+        case _:
+            return f"case {said.case} failed: {error}"

@@ -31,7 +31,8 @@ def grade_word(check: Word, answer: str) -> Grade:
     text = plain(answer)
     if check.exact:
         said = text.strip(" .!?。、「」\"'").casefold()
-        return right(said in {plain(word).casefold() for word in check.any}, f"says {said[:40]!r}")
+        is_right = said in {plain(word).casefold() for word in check.any}
+        return right(is_right, "says just that" if is_right else "says something else, or more")
     head = text[: check.within]
     wrong = next((word for word in check.none if says(head, word)), None)
     if wrong is not None:

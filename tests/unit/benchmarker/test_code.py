@@ -26,7 +26,7 @@ def test_code_is_found_in_what_stands_around_it(answer: str) -> None:
     ("answer", "why"),
     [
         ("def add(a, b):\n    return 3", "1 of 2 cases are right"),
-        ("def sum(a, b):\n    return a + b", "defines no function add"),
+        ("def sum(a, b):\n    return a + b", "defines no such function"),
         ("def add(a, b)\n    return", "is no Python: SyntaxError"),
         ("def add(a, b):\n    return a / b", "case 2 failed: ZeroDivisionError"),
         ("def add(a, b):\n    return {1}", "case 1 failed: TypeError"),
@@ -37,7 +37,7 @@ def test_code_is_found_in_what_stands_around_it(answer: str) -> None:
 def test_what_is_wrong_with_code_is_said(answer: str, why: str) -> None:
     graded = grade_code(ADD, f"```\n{answer}\n```" if answer.startswith("add") else answer)
     assert graded.value == 0.0
-    assert why in graded.why or "defines no function" in graded.why
+    assert why in graded.why or "defines no such function" in graded.why
 
 
 def test_true_is_not_one_and_a_tuple_is_a_list() -> None:

@@ -75,9 +75,10 @@ def test_memory_has_a_limit_that_cannot_be_lifted(tmp_path: Path) -> None:
 
 
 def test_an_answers_own_errors_are_its_problem() -> None:
-    assert inside.results_of("def f(", "f", [])["problem"] == "is no Python: SyntaxError"
-    assert inside.results_of("1/0", "f", [])["problem"].endswith("ZeroDivisionError")
-    assert inside.results_of("f = 3", "f", [])["problem"] == "defines no function f"
-    assert inside.results_of("def f(): raise SystemExit", "f", [[]])["problem"] == "case 1 failed: SystemExit"
-    assert "10002 characters" in inside.results_of("def f(): return 'x' * 10000", "f", [[]])["problem"]
+    assert inside.results_of("def f(", "f", []) == {"problem": "syntax", "error": "SyntaxError"}
+    assert inside.results_of("1/0", "f", []) == {"problem": "start", "error": "ZeroDivisionError"}
+    assert inside.results_of("f = 3", "f", []) == {"problem": "missing"}
+    stops = {"problem": "case", "case": 2, "error": "SystemExit"}
+    assert inside.results_of("def f(n): return n or exit()", "f", [[1], [0]]) == stops
+    assert inside.results_of("def f(): return 'x' * 10000", "f", [[]]) == {"problem": "long", "case": 1}
     assert inside.results_of("def f(a): return (a,)", "f", [[1], [2]]) == {"results": [[1], [2]]}

@@ -50,3 +50,8 @@ def test_where_no_process_can_be_started_there_is_no_result_and_no_fault(monkeyp
     ran = sandbox.run_function("def f(): return 1", "f", [[]])
     assert ran.problem is None
     assert ran.unavailable is not None and "no process could be started" in ran.unavailable
+
+
+def test_an_error_of_the_programs_own_is_not_called_by_its_name() -> None:
+    ran = run_function("def f():\n    raise type('secret', (Exception,), {})", "f", [[]])
+    assert ran.problem == "case 1 failed: an error of its own"
