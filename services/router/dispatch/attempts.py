@@ -22,16 +22,19 @@ STRANGE_S = 10.0
 
 def attempts(turn: Turn) -> Iterator[Action]:
     """Put items, revoke what did not start, give up what nobody mentions, delete what must not run."""
-    for key, (seq, _) in list(turn.live.items.items()):
-        attempt = turn.state.attempt(key)
-        if attempt is None or (attempt.ended and attempt.failure not in ("lost", "not_started")):
-            del turn.live.items[key]
-        elif attempt.ended:
-            yield DeleteItem(key, seq)  # lost or not started: nobody will ack it
-    for task in list(turn.state.tasks.values()):
-        attempt = task.live
-        if attempt is not None:
-            yield from _leased(turn, task, attempt) if attempt.started else _unstarted(turn, task, attempt)
+    items, glance = turn.live.items, turn.glance
+    for key in sorted(items.keys() - glance.live):
+        ended = turn.state.attempt(key)
+        if ended is None or ended.failure not in ("lost", "not_started"):
+            del items[key]
+        else:
+            yield DeleteItem(key, items[key][0])  # lost or not started: nobody will ack it
+    for task, attempt in glance.unstarted:
+        yield from _unstarted(turn, task, attempt)
+    boots = {worker: record.report.boot for worker, record in turn.state.workers.items()}
+    for task, attempt in glance.started:
+        if attempt.boot != boots.get(attempt.worker or "") or not _is_fresh(turn, (task.submitted.task, attempt.n)):
+            yield from _leased(turn, task, attempt)
 
 
 def _unstarted(turn: Turn, task: Task, attempt: Attempt) -> Iterator[Action]:
@@ -67,6 +70,14 @@ def _unwanted(turn: Turn, task: Task, attempt: Attempt, key: Key) -> str | None:
 def _may_start(state: RouterState, worker: str, attempt: Attempt) -> bool:
     record = state.workers.get(worker)
     return record is not None and not record.left and any(m.name == attempt.model for m in served(record.report))
+
+
+def _is_fresh(turn: Turn, key: Key) -> bool:
+    """Its machine mentioned it lately, and is the one that started it for all that was heard."""
+    lease = turn.live.leases.get(key)
+    return (
+        lease is not None and lease.boot not in turn.live.old_boots and turn.now - lease.heard_at <= turn.config.lease_s
+    )
 
 
 def _leased(turn: Turn, task: Task, attempt: Attempt) -> Iterator[Action]:
@@ -127,6 +138,8 @@ def zombies(turn: Turn) -> Iterator[Action]:
             continue  # nobody there to listen
         for running in heard.credit.running:
             key = (running.task, running.attempt)
+            if key in turn.glance.wanted:
+                continue
             told = ("cancel", *key)
             if _is_zombie(turn, key) and running.phase != "ending" and now - live.told.get(told, -REPEAT_S) >= REPEAT_S:
                 live.told[told] = now

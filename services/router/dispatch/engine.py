@@ -18,6 +18,7 @@ from services.router.dispatch.absent import given_up, wakes
 from services.router.dispatch.actions import Action, Publish, Tell
 from services.router.dispatch.attempts import attempts, zombies
 from services.router.dispatch.consumers import consumers, held_consumers, hellos
+from services.router.dispatch.glance import glance_at
 from services.router.dispatch.live import Live, Promise, Wait
 from services.router.dispatch.pauses import resumes
 from services.router.dispatch.planner import Release, available, plan
@@ -34,11 +35,13 @@ def decide(state: RouterState, live: Live, now: float, config: Config, stamp: St
     """The actions that are needed now and not on their way. Nothing while another epoch is in force, or before ours is.
 
     The caller executes them all and marks each as pending (``mark_pending``) before it calls again."""
-    live.tidy(state)
-    live.note_use(state, now)
+    glance = glance_at(state)
+    live.tidy(state, glance)
+    live.note_use(glance, now)
     if state.epoch != epoch:
         return []
-    turn = Turn(state, live, now, config, stamp, epoch)
+    live.note_seen(state, now)
+    turn = Turn(state, live, now, config, stamp, epoch, glance)
     held = held_consumers(state)
     actions = [
         *consumers(turn, held),
@@ -65,8 +68,9 @@ def mark_pending(live: Live, actions: list[Action]) -> None:
 def _routes(turn: Turn) -> Iterator[Action]:
     """A decision for each new task. The draft lets its release follow at once: one stream keeps their order."""
     live = turn.live
-    for task_id, task in turn.state.tasks.items():
-        if task.routed_seq is not None or task.terminal is not None or routed_id(task_id) in live.pending:
+    for task in turn.glance.unrouted:
+        task_id = task.submitted.task
+        if routed_id(task_id) in live.pending:
             continue
         routed = live.drafts.get(task_id) or turn.config.route(task)
         if routed is not None:
@@ -76,23 +80,24 @@ def _routes(turn: Turn) -> Iterator[Action]:
 
 def _ends(turn: Turn) -> Iterator[Action]:
     """The router's terminal facts: cancelled, failed for good, dead, past the deadline."""
-    live = turn.live
-    for task_id, task in turn.state.tasks.items():
+    live, tasks = turn.live, turn.state.tasks
+    running = [tasks[task_id] for task_id, _ in sorted(turn.glance.wanted) if task_id in live.cancels]
+    for task in (*turn.glance.waiting, *running):
+        task_id = task.submitted.task
         is_new = not task.attempts and task.submitted.deadline_s is None
         if is_new and task_id not in live.cancels and task_id not in live.waits:
             continue
-        if task.terminal is None and (end := _end(turn, task_id, task)) is not None:
+        if (end := _end(turn, task_id, task)) is not None:
             yield Publish(end, end_id(task_id))
 
 
 def _end(turn: Turn, task_id: str, task: Task) -> TaskCancelled | TaskDead | TaskFailed | None:
-    live, now, cause, failures = turn.live, turn.now, task.submitted.id, task.failures
+    live, now, cause = turn.live, turn.now, task.submitted.id
     if task_id in live.cancels:
         return TaskCancelled(**turn.envelope(cause), task=task_id, reason=live.cancels[task_id])
-    if task.live is not None:
-        return None
+    failures = task.failures
     deadline_s = task.submitted.deadline_s
-    if deadline_s is not None and now - live.seen.setdefault(task_id, now) > deadline_s:
+    if deadline_s is not None and now - live.seen[task_id] > deadline_s:
         return TaskFailed(
             **turn.envelope(cause), task=task_id, failure="busy", attempts=len(failures),
             detail=f"nobody was free for it within its deadline of {deadline_s:g} s",
@@ -121,12 +126,13 @@ def _end(turn: Turn, task_id: str, task: Task) -> TaskCancelled | TaskDead | Tas
 def _releases(turn: Turn, ending: set[str]) -> Iterator[Action]:
     """As many as there are free credits; tasks with an end on its way are left alone."""
     state, live, now, config = turn.state, turn.live, turn.now, turn.config
-    if all(task.attempts and task.live is not None for task in state.tasks.values()):
-        return  # nobody waits: most looks of a fleet that keeps up
-    if not any(available(state, live, now).values()):
+    if not turn.glance.waiting:
+        return  # most looks of a fleet that keeps up
+    placed = turn.glance.placed()
+    if not any(available(state, live, now, placed).values()):
         return
-    skip = frozenset(task_id for task_id, task in state.tasks.items() if _is_ending(turn, task_id, task, ending))
-    planned = plan(state, live, now, config.limits, skip, outlook=config.outlook, explain=False)
+    skip = frozenset(task.submitted.task for task in turn.glance.waiting if _is_ending(turn, task, ending))
+    planned = plan(state, live, now, config.limits, skip, outlook=config.outlook, explain=False, glance=turn.glance)
     for task_id, n in planned.bypasses.items():
         live.waits.setdefault(task_id, Wait()).bypasses += n
     for task_id, seconds in planned.overtaken_s.items():
@@ -145,9 +151,8 @@ def _service_s(release: Release) -> float:
     return release.offer.total_s - release.offer.wait_s
 
 
-def _is_ending(turn: Turn, task_id: str, task: Task, ending: set[str]) -> bool:
-    live = turn.live
-    live.seen.setdefault(task_id, turn.now)
+def _is_ending(turn: Turn, task: Task, ending: set[str]) -> bool:
+    live, task_id = turn.live, task.submitted.task
     if (
         task_id in live.cancels
         or task_id in live.bodies

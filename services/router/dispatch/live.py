@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from schemas.events import Credit, TaskRouted, WorkerLoad
+from services.router.dispatch.glance import Glance, glance_at
 from services.router.dispatch.state import Key, RouterState
 
 ALIVE_S = 6.0
@@ -147,12 +148,16 @@ class Live:
         """Begins when the router first sees the start."""
         return self.leases.setdefault(key, Lease(boot, now, now))
 
-    def note_use(self, state: RouterState, now: float) -> None:
+    def note_use(self, glance: Glance, now: float) -> None:
         """What runs is in memory, and stays there when its attempt has ended: a load says so an interval later or two."""
-        for task in state.tasks.values():
-            attempt = task.live
-            if attempt is not None and attempt.worker in self.workers:
-                self.workers[attempt.worker].used[attempt.model] = now
+        for worker, model in {(attempt.worker, attempt.model) for _, attempt in glance.started}:
+            if worker in self.workers:
+                self.workers[worker].used[model] = now
+
+    def note_seen(self, state: RouterState, now: float) -> None:
+        """Since when each open task is known here."""
+        for task in state.tasks.keys() - self.seen.keys():
+            self.seen[task] = now
 
     def stored(self, msg_id: str, seq: int) -> None:
         """A publish was stored (by us or by somebody else) at ``seq``; it stays pending until the fold has passed that."""
@@ -175,30 +180,29 @@ class Live:
             self.promised = {key: promise for key, promise in self.promised.items() if key in self.pending}
         return list(self.promised.values())
 
-    def tidy(self, state: RouterState) -> None:
+    def tidy(self, state: RouterState, glance: Glance | None = None) -> None:
         """Learn which boots the log knows, and forget what was kept for tasks and attempts that have ended."""
         for worker, record in state.workers.items():
             if self.boots.get(worker) != record.report.boot:
                 self._reported(worker, record.report.boot)
             if (heard := self.workers.get(worker)) is not None and heard.load is not heard.roomy:
                 heard.learn_room({m.name: m.bytes or 0 for m in record.report.models})
-        tasks = state.tasks
+        tasks, running = state.tasks, (glance or glance_at(state)).live
         for task in [t for t in self.drafts if state.task(t) is not None and _routed(state, t)]:
             del self.drafts[task]
         for task in [t for t in self.cancels if (known := state.task(t)) is not None and known.terminal is not None]:
             del self.cancels[task]
         for task in [t for t in self.unanswered if t in self.drafts or t not in tasks]:
             del self.unanswered[task]
-        for task in [t for t in self.seen if t not in tasks]:
+        for task in self.seen.keys() - tasks.keys():
             del self.seen[task]
-        for task in [t for t in self.waits if t not in tasks]:
+        for task in self.waits.keys() - tasks.keys():
             del self.waits[task]
         for retry in [r for r in self.retry_at if r[0] not in tasks or r[1] < tasks[r[0]].next_attempt]:
             del self.retry_at[retry]
-        for key in [k for k in self.leases if (attempt := state.attempt(k)) is None or attempt.ended]:
+        for key in self.leases.keys() - running:
             del self.leases[key]
-        for key in [k for k in self.revoked if (attempt := state.attempt(k)) is None or attempt.ended]:
-            self.revoked.discard(key)
+        self.revoked &= running
 
     def elected(self) -> None:
         """This router decides from now on: all deadlines begin afresh, whatever it had noted in a former epoch."""

@@ -6,21 +6,22 @@ never what a worker says of itself; a worker's word only adds how far each attem
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from schemas.events import Credit, RunningAttempt, WorkerLoad
 from services.router.dispatch.completion import LEAST_LEFT_S, Machine, left_s, service_s
+from services.router.dispatch.glance import Placed, glance_at
 from services.router.dispatch.live import ALIVE_S, FRESH_S, Heard, Live
 from services.router.dispatch.outlook import Outlook
 from services.router.dispatch.state import Attempt, RouterState, Task
 from services.router.dispatch.worker_record import WorkerRecord
 
-Placed = list[tuple[Task, Attempt]]
 
-
-def available(state: RouterState, live: Live, now: float) -> dict[str, int]:
+def available(state: RouterState, live: Live, now: float, placed: Mapping[str, Placed] | None = None) -> dict[str, int]:
     """Free credits by worker: its own word, less the live attempts meant for it or running on it that the word omits.
 
     Credits overtake the facts now and then (135 of 4,000), hence the subtraction."""
-    placed = _placed(state)
+    placed = glance_at(state).placed() if placed is None else placed
     result: dict[str, int] = {}
     for worker, heard in live.workers.items():
         record = state.workers.get(worker)
@@ -30,26 +31,16 @@ def available(state: RouterState, live: Live, now: float) -> dict[str, int]:
     return result
 
 
-def machines_of(state: RouterState, live: Live, now: float, outlook: Outlook) -> dict[str, Machine]:
+def machines_of(
+    state: RouterState, live: Live, now: float, outlook: Outlook, placed: Mapping[str, Placed] | None = None
+) -> dict[str, Machine]:
     """Every worker that reported and did not leave."""
-    placed = _placed(state)
+    placed = glance_at(state).placed() if placed is None else placed
     return {
         worker: _machine(worker, record, state, live, placed.get(worker, []), now, outlook)
         for worker, record in state.workers.items()
         if not record.left
     }
-
-
-def _placed(state: RouterState) -> dict[str, Placed]:
-    """Live attempts by the worker that runs them, or is meant to, in the order of their releases."""
-    found: dict[str, Placed] = {}
-    for task in state.tasks.values():
-        attempt = task.live
-        if attempt is not None and (worker := attempt.worker or attempt.expected) is not None:
-            found.setdefault(worker, []).append((task, attempt))
-    for there in found.values():
-        there.sort(key=lambda one: one[1].released_seq)
-    return found
 
 
 def _free(heard: Heard, record: WorkerRecord | None, placed: Placed, now: float) -> int | None:

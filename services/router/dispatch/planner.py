@@ -15,6 +15,7 @@ from typing import NamedTuple
 from schemas.statistics import Statistics
 from services.router.dispatch.bids import Bids
 from services.router.dispatch.completion import Machine
+from services.router.dispatch.glance import Glance, glance_at
 from services.router.dispatch.holds import nobody, why_held
 from services.router.dispatch.live import Live, Wait
 from services.router.dispatch.machines import available, machines_of
@@ -69,12 +70,13 @@ def plan(
     outlook: Outlook | None = None,
     explain: bool = True,
     window: int = WINDOW,
+    glance: Glance | None = None,
 ) -> Plan:
     """``skip`` are tasks with an end on its way; like those with a release on its way they are neither released nor given a
     reason, and what such a release takes is taken. Without ``explain`` tasks behind
-    the window get no reason."""
-    outlook = outlook or Outlook(Statistics())
-    machines, counts = machines_of(state, live, now, outlook), Counts(limits, state.held)
+    the window get no reason. ``glance`` is the state's, where there is one."""
+    outlook, glance = outlook or Outlook(Statistics()), glance or glance_at(state)
+    machines, counts = machines_of(state, live, now, outlook, glance.placed()), Counts(limits, state.held)
     promises = [p for p in live.promises() if (task := state.tasks.get(p.task)) is not None and task.live is None]
     for promise in promises:
         counts.take(promise.permits)
@@ -82,7 +84,7 @@ def plan(
             machines[promise.worker].promise(promise.model, promise.service_s)
     walk = Pass(state, live, now, counts, outlook, machines)
     skip |= {promise.task for promise in promises}
-    waiting = [task for task in queue(state, live, outlook.order_k) if task.submitted.task not in skip]
+    waiting = [task for task in in_order(glance.waiting, live, outlook.order_k) if task.submitted.task not in skip]
     return walk.run(waiting, window, explain)
 
 

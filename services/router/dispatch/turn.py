@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from schemas.events import TaskReleased, TaskRouted
+from services.router.dispatch.glance import Glance
 from services.router.dispatch.live import LEASE_S, Live
 from services.router.dispatch.outlook import Outlook
 from services.router.dispatch.permits import UNLIMITED, Limits
@@ -62,6 +63,7 @@ class Turn:
     config: Config
     stamp: Stamp
     epoch: int
+    glance: Glance
 
     def envelope(self, cause: str | None = None) -> dict[str, Any]:
         """The fields that all our facts share."""
