@@ -71,7 +71,7 @@ class Hearing:
             ("tok.*.*", self._on_token),
             (ROUTER_CANCEL, self._on_cancel),
         ):
-            await self._bus.listen(subject, hear)
+            await self._bus.listen(subject, hear, at_once=True)
         advisories = ADVISORIES["name"]
         after = await self._bus.last_seq(advisories) + 1  # older ones: their attempts had their start deadline long ago
         for feed in (

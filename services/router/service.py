@@ -119,7 +119,7 @@ class RouterService(Questions, Evidence, Benching):
             log.info(change, action="provisioned")
         await self._term.restore()
         self.desk.live.confirmed.update(dict.fromkeys(await groups.existing(self._bus), 0))
-        await self._bus.listen(pulse_subject(self._router), self._on_pulse)
+        await self._bus.listen(pulse_subject(self._router), self._on_pulse, at_once=True)
         await self._hearing.start()
         self._last = self.desk.state.position
         loops = (self._pulses, self._term.campaign, self._term.save_often, self._texts.run, self._hearing.wait)

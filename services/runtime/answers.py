@@ -7,11 +7,10 @@ from __future__ import annotations
 
 import asyncio
 
-from nats.aio.msg import Msg
-
 from schemas.errors import BusError
+from services.runtime.wire import Arrived
 
-Answer = asyncio.Future[Msg | None]
+Answer = asyncio.Future[Arrived | None]
 """None: no answer to this try (the time is over, or the connection was lost); ask again."""
 
 
@@ -40,8 +39,8 @@ class Answers:
     def forget(self, token: str) -> None:
         self._waiting.pop(token, None)
 
-    async def arrived(self, message: Msg) -> None:
-        entry = self._waiting.get(message.subject.rpartition(".")[2])
+    def arrived(self, message: Arrived) -> None:
+        entry = self._waiting.get(message.subject.rpartition(b".")[2].decode())
         if entry is not None and not entry[0].done():
             entry[0].set_result(message)
 
@@ -57,7 +56,7 @@ class Answers:
                 answer.set_exception(BusError(f"{subject}: this user may not publish there ({text})"))
 
 
-async def within(timeout_s: float, answer: Answer) -> Msg | None:
+async def within(timeout_s: float, answer: Answer) -> Arrived | None:
     """A timer on the future itself: ``asyncio.timeout`` and ``asyncio.wait`` cost as much as the publish."""
     timer = asyncio.get_running_loop().call_later(timeout_s, give_up, answer)
     try:

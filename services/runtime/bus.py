@@ -118,12 +118,12 @@ class Bus(Connection):
 
     async def _direct(self, stream: str, query: dict[str, Any]) -> StoredMessage | None:
         message = await self.call(f"$JS.API.DIRECT.GET.{stream}", msgspec.json.encode(query), None, ASK_S)
-        headers = message.headers or {}
-        status = headers.get("Status")
+        headers = message.headers
+        status = "no headers" if headers is None else headers.status
         if status == "404":
             return None
-        if status is not None:
-            raise BusError(f"direct get {query} from {stream}: {status} {headers.get('Description', '')}")
+        if headers is None or status is not None:
+            raise BusError(f"direct get {query} from {stream}: {message.header!r}")
         return parse_direct(headers, message.data)
 
     # -- keys and values ---------------------------------------------------------------------------------------------------

@@ -21,7 +21,9 @@ from nats.errors import Error as NatsError
 from schemas.errors import BusError
 from schemas.tokens import encode_token
 from services.runtime.answers import Answers, within
+from services.runtime.line import Line
 from services.runtime.logs import logger
+from services.runtime.wire import Arrived
 
 log = logger("bus")
 
@@ -38,11 +40,12 @@ NOBODY_LISTENS = 503
 class Listening:
     """A running subscription."""
 
-    def __init__(self, subscription: Subscription) -> None:
-        self._subscription = subscription
+    def __init__(self, subscription: Subscription, line: Line) -> None:
+        self._subscription, self._line = subscription, line
 
     async def stop(self) -> None:
         """Harmless on a closed connection."""
+        self._line.unhear(self._subscription._id)
         try:
             await self._subscription.unsubscribe()
         except NatsError:
@@ -69,6 +72,7 @@ class Connection:
         self.generation = 0
         """Counts connections: what was armed under another generation is gone."""
         self._options = options
+        self.line = Line(self.nc)
         self._answers = Answers()
         self._connected = asyncio.Event()
         self._closing = False
@@ -100,7 +104,8 @@ class Connection:
                 "is nats-server running there? `headrace up` brings its own"
             ) from error
         bus._answers.inbox = bus.nc.new_inbox()
-        await bus.nc.subscribe(bus._answers.reply("*"), cb=bus._answers.arrived, pending_bytes_limit=0)
+        inbox = await bus.nc.subscribe(bus._answers.reply("*"), cb=_unheard, pending_bytes_limit=0)
+        bus.line.direct(inbox._id, bus._answers.arrived)
         bus._connected.set()
         return bus
 
@@ -167,12 +172,12 @@ class Connection:
         """A core publish: not stored, not acknowledged. Dropped (False) while disconnected: what is said late is said wrong."""
         if not self.nc.is_connected:
             return False
-        await self.nc.publish(subject, data, reply=reply)
+        await self.line.say(subject, data, reply)
         return True
 
-    async def listen(self, subject: str, callback: Listener, *, queue: str = "") -> Listening:
+    async def listen(self, subject: str, callback: Listener, *, queue: str = "", at_once: bool = False) -> Listening:
         """Call back for each message on a core subject, in order; an error in the callback is logged, not fatal. Messages
-        sent while disconnected are lost."""
+        sent while disconnected are lost. ``at_once``: as it is read, without a turn of the loop, by a plain function."""
 
         async def heard(message: Msg) -> None:
             try:
@@ -182,7 +187,10 @@ class Connection:
             except Exception:
                 log.exception("a listener failed", action="listener_failed", subject=message.subject)
 
-        return Listening(await self.nc.subscribe(subject, queue=queue, cb=heard, pending_bytes_limit=0))
+        subscription = await self.nc.subscribe(subject, queue=queue, cb=heard, pending_bytes_limit=0)
+        if at_once:
+            self.line.direct(subscription._id, lambda one: callback(one.message(self.nc)))
+        return Listening(subscription, self.line)
 
     # -- one question, one answer ------------------------------------------------------------------------------------------
 
@@ -203,7 +211,7 @@ class Connection:
 
     async def call(
         self, subject: str, data: bytes, headers: dict[str, str] | None, deadline_s: float, *, once: bool = False
-    ) -> Msg:
+    ) -> Arrived:
         """Send and wait, again and again until the deadline: after a disconnect, a lost answer, or "nobody there" (503, which
         a server that is still recovering its streams also says). An answer to an earlier try is as good as one to the last."""
         loop = asyncio.get_running_loop()
@@ -216,11 +224,11 @@ class Connection:
                 if not self.nc.is_connected and not await self.wait_connected(left_s):
                     continue
                 answer = self._answers.expect(token, subject)
-                await self.nc.publish(subject, data, reply=reply, headers=headers and dict(headers))
+                await self.line.say(subject, data, reply, headers)
                 message = await within(left_s if once else min(ANSWER_S, left_s), answer)
                 if message is None:
                     reason = "no answer" if self.nc.is_connected else "the connection was lost"
-                elif not message.headers or message.headers.get("Status") != "503":
+                elif message.header is None or not message.header.startswith(b"NATS/1.0 503"):
                     return message
                 else:
                     reason = "nobody listens there; was the stream provisioned?"
@@ -279,6 +287,10 @@ class Connection:
         if "permissions violation for publish to" in text:
             self._answers.denied(text)
         log.debug("nats error", action="nats_error", error=text or repr(error))
+
+
+async def _unheard(_message: Msg) -> None:
+    """Of a subscription whose messages are taken before nats-py sees them."""
 
 
 def public_url(url: str) -> str:

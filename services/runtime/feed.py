@@ -173,7 +173,7 @@ class Feed:
         """All of a read. Whatever does not fit the sequence breaks the consumer, and the keeper makes another."""
         self._heard_at = asyncio.get_running_loop().time()
         ready, expected = self._ready, self._consumer_seq + 1
-        for subject, reply, data, header in arrived:
+        for subject, reply, data, header, _ in arrived:
             if self._mark not in reply:
                 if not reply and header is not None and subject == self._inbox:
                     self._status(header)

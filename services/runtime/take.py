@@ -12,8 +12,6 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 
 import msgspec
-from nats.aio.msg import Msg
-from nats.aio.subscription import Subscription
 from nats.errors import Error as NatsError
 
 from schemas.errors import BusError
@@ -21,6 +19,7 @@ from schemas.streams import PRIORITY_GROUP, SECOND_NS
 from services.runtime.bus import Bus
 from services.runtime.logs import logger
 from services.runtime.stored import Headers, parse_ack_reply
+from services.runtime.wire import Arrived
 
 log = logger("take")
 
@@ -30,6 +29,8 @@ Group = tuple[str, int]
 SWEEP_S = 2.0
 REST_S = 1.0
 """How long a consumer that refused a pull is left alone, and how long a round with nothing armed lasts."""
+SWEPT_MOST = 1_000_000
+"""A sweep's subscription is ended by hand; its pulls bring one message each."""
 GRACE_S = 0.5
 """A pull that the server has not ended this long after its time is gone."""
 FENCE_S = 60.0
@@ -39,16 +40,14 @@ FENCE_S = 60.0
 class Taken:
     """A work item in hand. ``deliveries`` counts put-backs too, so more than 1 does not mean that somebody ran it."""
 
-    def __init__(self, bus: Bus, message: Msg) -> None:
-        reply = parse_ack_reply(message.reply)
-        self.subject: str = message.subject
-        self.data: bytes = message.data
+    def __init__(self, bus: Bus, message: Arrived) -> None:
+        self._bus, self._reply = bus, message.reply.decode()
+        reply = parse_ack_reply(self._reply)
+        self.subject, self.data = message.subject.decode(), message.data
         self.headers: Headers | None = message.headers
         self.deliveries = reply.deliveries
         self.stream_seq = reply.stream_seq
         self.at_us = reply.at_us
-        self._bus = bus
-        self._reply = message.reply
 
     async def ack(self) -> bool:
         """Done with it, confirmed by the server, over reconnects. False where the consumer is gone: nothing is left to ack."""
@@ -88,7 +87,7 @@ class Round:
         self._used = 0
         self._over = False
         self._changed = asyncio.Event()
-        self._subscription: Subscription | None = None
+        self._sid: int | None = None
 
     async def items(self) -> list[Taken]:
         """The next items, at least one; an empty list once the round is over. Nothing stays behind but what ``close`` returns."""
@@ -117,7 +116,7 @@ class Round:
         items, self._items = self._items, []
         return items
 
-    async def _arrived(self, message: Msg) -> None:
+    def _arrived(self, message: Arrived) -> None:
         status = _status(message)
         if status is None:
             self._used += 1
@@ -128,9 +127,9 @@ class Round:
             self._over = True
         self._changed.set()
 
-    def _refused(self, message: Msg, status: str) -> None:
+    def _refused(self, message: Arrived, status: str) -> None:
         """503: no such consumer, and the server did not count it. Every other status has used up one of k."""
-        durable = self._durables[int(message.subject.rpartition(".")[2])]
+        durable = self._durables[int(message.subject.rpartition(b".")[2])]
         if status in ("404", "408"):
             self._used += 1
             self._over = True  # all pulls of a round end together
@@ -139,7 +138,7 @@ class Round:
         if status != "503":
             self._used += 1
             self._taker.rest(durable)
-        reason = (message.headers or {}).get("Description", "")
+        reason = "" if message.headers is None else message.headers.get("Description", "")
         log.info("a pull was refused", action="pull_refused", consumer=durable, status=status, reason=reason)
 
 
@@ -218,48 +217,37 @@ class Taker:
     async def end(self, round_: Round) -> None:
         if round_ not in self._rounds:
             return
-        subscription = round_._subscription
-        if subscription is not None and round_._used < round_.k:
-            await self.bus.nc._send_unsubscribe(subscription._id)
-            await self._settle(subscription)
+        if round_._sid is not None and round_._used < round_.k:
+            self.bus.line.hush(round_._sid)
+            await self.bus.fence(FENCE_S)  # whatever the server had sent by then has arrived
         self._drop(round_)
 
-    async def _settle(self, subscription: Subscription) -> None:
-        """Until all that the server sent to it has been through nats-py's queue, or the connection is lost."""
-        if not await self.bus.fence(FENCE_S):
-            return
-        while subscription.pending_msgs and not subscription._closed and self.bus.connected:  # noqa: ASYNC110
-            await asyncio.sleep(0)
-
     async def _put_out(self, round_: Round, groups: Sequence[Group], expires_s: float) -> None:
-        nc = self.bus.nc
-        inbox = nc.new_inbox()
-        round_._subscription = await nc.subscribe(f"{inbox}.*", cb=round_._arrived, pending_bytes_limit=0)
-        await nc._send_unsubscribe(round_._subscription._id, round_.k)
+        inbox = self.bus.nc.new_inbox()
+        round_._sid = self.bus.line.hear(f"{inbox}.*", round_._arrived, round_.k)
         for index, (durable, priority) in enumerate(groups):
-            await nc.publish(self._next + durable, _pull(round_.k, priority, expires_s), reply=f"{inbox}.{index}")
+            await self.bus.line.say(self._next + durable, _pull(round_.k, priority, expires_s), f"{inbox}.{index}")
 
     async def _sweep(self, groups: Sequence[Group], k: int) -> list[Taken]:
         """One item at a time, so that never more than asked for can be on its way."""
-        nc = self.bus.nc
-        inbox = nc.new_inbox()
-        arrived: asyncio.Queue[Msg] = asyncio.Queue()
-        subscription = await nc.subscribe(inbox, cb=arrived.put, pending_bytes_limit=0)
-        messages: list[Msg] = []
+        inbox = self.bus.nc.new_inbox()
+        arrived: asyncio.Queue[Arrived] = asyncio.Queue()
+        sid = self.bus.line.hear(inbox, arrived.put_nowait, SWEPT_MOST)
+        messages: list[Arrived] = []
         answered = True
         for durable, priority in groups:
             while answered and len(messages) < k:
-                await nc.publish(self._next + durable, _pull(1, priority, None), reply=inbox)
+                await self.bus.line.say(self._next + durable, _pull(1, priority, None), inbox)
                 message = await _within(arrived.get(), SWEEP_S)
                 answered = message is not None
                 if message is None or _status(message) is not None:
                     break
                 messages.append(message)
-        await nc._send_unsubscribe(subscription._id)
+        self.bus.line.hush(sid)
         if not answered:
-            await self._settle(subscription)
+            await self.bus.fence(FENCE_S)
             messages += [arrived.get_nowait() for _ in range(arrived.qsize())]
-        self._forget(subscription)
+        self.bus.line.unhear(sid)
         return [Taken(self.bus, message) for message in messages if _status(message) is None]
 
     def _cut(self) -> None:
@@ -269,16 +257,11 @@ class Taker:
 
     def _drop(self, round_: Round) -> None:
         self._rounds.discard(round_)
-        if round_._subscription is not None:
-            self._forget(round_._subscription)
+        if round_._sid is not None:
+            self.bus.line.unhear(round_._sid)
         round_._over = True
         round_.armed.clear()
         round_._changed.set()
-
-    def _forget(self, subscription: Subscription) -> None:
-        self.bus.nc._remove_sub(subscription._id)
-        subscription._closed = True
-        subscription._stop_processing()
 
 
 def _pull(batch: int, priority: int, expires_s: float | None) -> bytes:
@@ -288,11 +271,12 @@ def _pull(batch: int, priority: int, expires_s: float | None) -> bytes:
     return msgspec.json.encode(ask | {"expires": int(expires_s * SECOND_NS)})
 
 
-def _status(message: Msg) -> str | None:
-    return message.headers.get("Status") if message.headers else None
+def _status(message: Arrived) -> str | None:
+    """``NATS/1.0 408 Request Timeout`` -> ``408``; None for an item."""
+    return message.headers.status if message.headers is not None else None
 
 
-async def _within(awaitable: Awaitable[Msg], timeout_s: float) -> Msg | None:
+async def _within(awaitable: Awaitable[Arrived], timeout_s: float) -> Arrived | None:
     try:
         async with asyncio.timeout(timeout_s):
             return await awaitable

@@ -57,7 +57,8 @@ class StoreAnswer:
 @dataclass(frozen=True)
 class Arm:
     """Arm pull round ``round`` of one item over all confirmed groups and the lane. Once all its pulls are sent, before whatever
-    is sent later -> ``out(round)``; where that brings no command, once the server has them -> ``armed(round)``; its item -> ``item_arrived(round, ...)``; when it ends without one -> ``disarmed(round)``."""
+    is sent later -> ``out(round)``; where that brings no command, once the server has them -> ``armed(round)``; its item ->
+    ``item_arrived(round, ...)``; when it ends without one -> ``disarmed(round)``."""
 
     round: int
 

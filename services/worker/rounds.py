@@ -1,7 +1,7 @@
 """The standing pulls: each of the machine's ``Arm`` commands as one round of one item.
 
 Answers "which pulls of ours stand, and what did they bring?". It decides nothing: every round ends in exactly one of
-``item_arrived`` and ``disarmed``, after at most one ``out`` and one ``armed``. A round that is replaced hands over what it still held.
+``item_arrived`` and ``disarmed``, after at most one ``out`` and one ``armed``. A round that is replaced hands over what it held.
 """
 
 from __future__ import annotations

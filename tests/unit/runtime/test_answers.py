@@ -5,15 +5,14 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from nats.aio.client import Client
-from nats.aio.msg import Msg
 
 from schemas.errors import BusError
 from services.runtime.answers import Answers, within
+from services.runtime.wire import Arrived
 
 
-def reply(answers: Answers, token: str, data: bytes = b"") -> Msg:
-    return Msg(Client(), subject=answers.reply(token), data=data)
+def reply(answers: Answers, token: str, data: bytes = b"") -> Arrived:
+    return Arrived(answers.reply(token).encode(), b"", data, None, b"1")
 
 
 @pytest.fixture
@@ -26,7 +25,7 @@ def answers() -> Answers:
 async def test_a_reply_goes_to_its_question_and_to_no_other(answers: Answers) -> None:
     first, second = answers.token(), answers.token()
     waiting = {token: answers.expect(token, "a.b") for token in (first, second)}
-    await answers.arrived(reply(answers, second, b"two"))
+    answers.arrived(reply(answers, second, b"two"))
     message = await waiting[second]
     assert message is not None
     assert message.data == b"two"
@@ -37,7 +36,7 @@ async def test_a_late_answer_to_an_earlier_try_will_do_for_a_later_one(answers: 
     token = answers.token()
     assert await within(0.0, answers.expect(token, "a.b")) is None
     again = answers.expect(token, "a.b")
-    await answers.arrived(reply(answers, token, b"late"))
+    answers.arrived(reply(answers, token, b"late"))
     message = await within(10.0, again)
     assert message is not None
     assert message.data == b"late"
@@ -46,10 +45,10 @@ async def test_a_late_answer_to_an_earlier_try_will_do_for_a_later_one(answers: 
 async def test_an_answer_nobody_waits_for_any_more_is_dropped(answers: Answers) -> None:
     token = answers.token()
     answer = answers.expect(token, "a.b")
-    await answers.arrived(reply(answers, token))
-    await answers.arrived(reply(answers, token))
+    answers.arrived(reply(answers, token))
+    answers.arrived(reply(answers, token))
     answers.forget(token)
-    await answers.arrived(reply(answers, token))
+    answers.arrived(reply(answers, token))
     assert answer.done()
 
 

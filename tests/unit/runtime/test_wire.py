@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, strategies as st
 from nats.errors import ProtocolError
 
-from services.runtime.wire import MAX_LINE_BYTES, Arrived, BatchParser, RawHeaders
+from services.runtime.wire import MAX_LINE_BYTES, Arrived, BatchParser, DirectParser, RawHeaders
 
 HEADER = b"NATS/1.0\r\nNats-Msg-Id: t1.end\r\nOther:x\r\n\r\n"
 STREAM = (
@@ -23,10 +23,10 @@ STREAM = (
     + b'INFO {"max_payload":5}\r\n'
 )
 EXPECTED = [
-    Arrived(b"ev.a", b"$JS.ACK.x", b"hello", None),
-    Arrived(b"ev.b", b"", b"", None),
-    Arrived(b"ev.c", b"$JS.ACK.y", b"\r\n\r\n", HEADER),
-    Arrived(b"inbox", b"", b"", b"NATS/1.0 408 Request Timeout\r\n\r\n"),
+    Arrived(b"ev.a", b"$JS.ACK.x", b"hello", None, b"1"),
+    Arrived(b"ev.b", b"", b"", None, b"1"),
+    Arrived(b"ev.c", b"$JS.ACK.y", b"\r\n\r\n", HEADER, b"1"),
+    Arrived(b"inbox", b"", b"", b"NATS/1.0 408 Request Timeout\r\n\r\n", b"1"),
 ]
 
 
@@ -71,6 +71,18 @@ async def test_the_cuts_of_the_network_change_nothing(cuts: list[int]) -> None:
     assert await parsed(*pieces) == await parsed(STREAM)
 
 
+async def test_direct_messages_skip_nats_py_and_all_others_reach_it() -> None:
+    class Client(Recorder):
+        async def _process_msg(self, *message: Any) -> None:
+            self.control.append(message)
+
+    client, direct = Client(), list[Arrived]()
+    parser = DirectParser(client, {b"1": direct.append})  # type: ignore[arg-type]
+    await parser.parse(b"MSG a 1 1\r\nx\r\nMSG b 2 r 1\r\ny\r\nMSG a 1 1\r\nz\r\n")
+    assert [one.data for one in direct] == [b"x", b"z"]
+    assert client.control == [(2, b"b", b"r", b"y", None)]
+
+
 async def test_what_is_not_nats_is_refused() -> None:
     with pytest.raises(ProtocolError):
         await parsed(b"HTTP/1.1 400 Bad Request\r\n")
@@ -98,4 +110,6 @@ def test_headers_are_found_by_their_exact_name() -> None:
 
 def test_a_status_is_told_from_headers() -> None:
     assert RawHeaders(b"NATS/1.0 408 Request Timeout\r\nNats-Pending-Messages: 7\r\n\r\n").status == "408"
-    assert RawHeaders(b"NATS/1.0 503\r\n\r\n").status == "503"
+    bare = RawHeaders(b"NATS/1.0 503\r\n\r\n")
+    assert (bare.status, bare.get("Status"), bare.get("Description")) == ("503", "503", None)
+    assert RawHeaders(b"NATS/1.0 409 Message Size\r\n\r\n").get("Description") == "Message Size"
