@@ -28,7 +28,9 @@ RECENT_S = 600.0
 """A machine that was measured so lately and only went away for a moment is not measured again."""
 UNCERTAIN = 0.3
 """Standard deviation of ln(speed): three samples of the machine bring it below (ROUTING.md B3.2)."""
-JUDGED_LEAST = 3.0
+JUDGED_LEAST, JUDGED_MOST = 3.0, 8.0
+"""Every model is judged so often in each domain in use; those that may yet be its best, some more: the third judgement leaves the
+best of six to chance, and each further one says less (``simulation.evidence.quality``)."""
 POINTS_SD = 30.0
 """How far the quality of a model that nobody judged may be from the mean, in points of 100."""
 RETRY_S, RETRY_MOST_S = 30.0, 3600.0
@@ -72,7 +74,7 @@ def debts(fleet: Fleet, stats: Statistics, use: Use, now_us: int, *, stale_s: fl
     places = list(_places(fleet, {model for model, _ in share}))
     gains = _gains(places, stats, use, share, now_us)
     found = [debt for place in places for debt in _probes(place, stats, use, share, gains, now_us, stale_s)]
-    found += _unjudged(places, stats, share)
+    found += _unjudged(places, stats, share, now_us)
     return tuple(sorted(found, key=lambda d: (not d.free, -d.gain, d.model, d.domain, d.worker)))
 
 
@@ -227,18 +229,29 @@ def seconds(known: Effective, prompt_tokens: float, output_tokens: float | None 
 # -- quality -----------------------------------------------------------------------------------------------------------
 
 
-def _unjudged(places: list[_Place], stats: Statistics, share: dict[tuple[str, str], float]) -> Iterator[Debt]:
+def _unjudged(
+    places: list[_Place], stats: Statistics, share: dict[tuple[str, str], float], now_us: int
+) -> Iterator[Debt]:
     """Each model in each domain that people use, also where it was never chosen: a better one must be found out."""
     if len({place.model for place in places}) < 2:
         return  # nothing to choose from
     by_domain: dict[str, float] = {}
     for (_, domain), part in share.items():
         by_domain[domain] = by_domain.get(domain, 0.0) + part
-    for place in places:
-        for domain, part in by_domain.items():
+    for domain, part in by_domain.items():
+        best = _points(places, stats, domain, now_us)
+        for place in places:
             judged = stats.pool("quality", "md", place.model, domain).weight()
-            if round(judged) < JUDGED_LEAST and not place.evicts:
+            sd = POINTS_SD / math.sqrt(1.0 + judged)
+            away = abs(best[place.model] - max(points for model, points in best.items() if model != place.model))
+            if not place.evicts and (round(judged) < JUDGED_LEAST or (round(judged) < JUDGED_MOST and away < sd)):
+                reason: Reason = "unjudged" if round(judged) < JUDGED_LEAST else "uncertain"
                 yield Debt(
-                    kind="quality", model=place.model, worker=place.worker, domain=domain, reason="unjudged",
-                    gain=part * POINTS_SD / math.sqrt(1.0 + judged),
+                    kind="quality", model=place.model, worker=place.worker, domain=domain, reason=reason,
+                    gain=part * (sd if reason == "unjudged" else sd - away),
                 )  # fmt: skip
+
+
+def _points(places: list[_Place], stats: Statistics, domain: str, now_us: int) -> dict[str, float]:
+    """What each model is expected to be worth in the domain, in points of 100."""
+    return {place.model: 100.0 * (_expected(place, stats, domain, now_us).quality.value or 0.0) for place in places}

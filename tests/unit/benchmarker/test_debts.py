@@ -179,7 +179,24 @@ def test_each_model_is_judged_where_people_ask_until_three_judged_it_also_the_on
     world.ran("desk", "m", "code", times=3)
     assert {(model, domain) for model, _, domain, _ in world.owed("quality")} == {("m", "code"), ("n", "code")}
     world.judged("m", "code", times=3)
-    assert [(model, domain) for model, _, domain, _ in world.owed("quality")] == [("n", "code")]
+    owed = world.owed("quality")
+    assert [(model, domain) for model, _, domain, reason in owed if reason == "unjudged"] == [("n", "code")]
+    assert owed[0][0] == "n", "who was never judged comes first"
+
+
+def test_of_models_that_were_judged_those_that_may_be_the_best_are_judged_on_until_it_is_clear() -> None:
+    world = World()
+    world.join("desk", "m", "n", "o")
+    world.ran("desk", "m", "code", times=3)
+    for model, value, times in (("m", 0.9, 3), ("n", 0.9, 3), ("o", 0.0, 6)):
+        world.judged(model, "code", value, times)
+    assert {(model, reason) for model, _, _, reason in world.owed("quality")} == {
+        ("m", "uncertain"),
+        ("n", "uncertain"),
+    }
+    for model in ("m", "n"):
+        world.judged(model, "code", 0.9, times=6)
+    assert world.owed("quality") == [], "eight say enough"
 
 
 def test_where_there_is_one_model_there_is_nothing_to_judge() -> None:
