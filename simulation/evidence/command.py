@@ -20,6 +20,7 @@ START, END = "<!-- evidence: make sim writes it -->", "<!-- end of evidence -->"
 
 def main(argv: list[str]) -> int:
     args = _arguments(argv)
+    os.environ.setdefault("HEADRACE_LOG_LEVEL", "error")  # the product's own parts run here, and say so line by line
     if args.seed is not None:
         return _one(args.case, args.seed)
     began = time.monotonic()

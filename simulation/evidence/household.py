@@ -9,15 +9,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import msgspec
+
 from schemas.events import (
     AnyEvent,
     Bench,
     Credit,
     Domain,
-    Options,
     PayloadRef,
-    Purpose,
-    Sizes,
     TaskCompleted,
     TaskStarted,
     TaskSubmitted,
@@ -25,14 +24,18 @@ from schemas.events import (
     Wants,
     WorkerLoad,
 )
+from schemas.sizes import sizes_of
 from schemas.subjects import submit_id
-from simulation.evidence.bencher import CLIENT, Bencher
+from services.benchmarker.asking import CLIENT, Work
+from simulation.evidence.bencher import Bencher
+from simulation.evidence.voices import ANSWER_TOKENS
 from simulation.fleet.instances import rng_of
 from simulation.fleet.outcome import Done
 from simulation.fleet.physics import SPREAD, Instance, Job
-from simulation.fleet.product import HEARTBEAT_S, INTRODUCED_S, ROUTER, Product
+from simulation.fleet.product import HEARTBEAT_S, INTRODUCED_S, Product
 from simulation.fleet.station import CHARS_PER_TOKEN
 
+VERDICT_TOKENS = 12
 PULSE_S = 1.0
 LOOK_S = 1.0
 """How often the benchmarker looks, where the product's does at every event and at least so often."""
@@ -43,16 +46,16 @@ class Errand:
     """One piece of bench work, with its moments: asked, started, ended. ``free``: outside the budget."""
 
     task: str
-    purpose: Purpose
-    worker: str
-    model: str
-    domain: str
-    reason: str
+    work: Work
     free: bool
     asked: float
     started: float | None = None
     ended: float | None = None
     completed: bool = False
+
+    @property
+    def worker(self) -> str:
+        return self.work.worker
 
     @property
     def busy_s(self) -> float:
@@ -88,20 +91,20 @@ class Household(Product):
 
     # what the bencher uses
 
-    def ask(
-        self, purpose: Purpose, model: str, worker: str, domain: str, *, prompt: int, output: int, reason: str, free: bool
-    ) -> Errand:
-        """Submit one; what becomes of it shows in the errand."""
-        task = f"b{len(self.errands):05}"
+    def ask(self, work: Work, *, free: bool) -> Errand:
+        """Submit it; what becomes of it shows in the errand."""
+        task, sizes = f"b{len(self.errands):05}", sizes_of(work.body, 1)
+        output = VERDICT_TOKENS if work.purpose == "judge" else work.options.max_tokens or ANSWER_TOKENS
         noise = {name: self.luck.lognormvariate(0.0, SPREAD) for name in self.stations}
-        self.jobs[task] = Job(task, self.kernel.now, domain, model, prompt, output, noise=noise)
-        errand = self.errands[task] = Errand(task, purpose, worker, model, domain, reason, free, self.kernel.now)
+        prompt = sizes.chars // CHARS_PER_TOKEN
+        self.jobs[task] = Job(task, self.kernel.now, work.domain, work.model, prompt, output, noise=noise)
+        errand = self.errands[task] = Errand(task, work, free, self.kernel.now)
         event = TaskSubmitted(
             **self.envelope(CLIENT), task=task, client=CLIENT, kind="bench", urgency="background",
-            domain=Domain(label=domain, method="bench"), wants=Wants(model=model, worker=worker),
-            sizes=Sizes(messages=1, chars=CHARS_PER_TOKEN * prompt, prompt_tokens=prompt, body_bytes=1),
-            options=Options(max_tokens=output), payload=PayloadRef(subject=f"task.in.{CLIENT}.{task}", bytes=1),
-            bench=Bench(purpose=purpose, reason=reason),
+            domain=Domain(label=work.domain, method="bench"), wants=Wants(model=work.model, worker=work.worker),
+            sizes=msgspec.structs.replace(sizes, prompt_tokens=prompt), options=work.options, deadline_s=work.deadline_s,
+            payload=PayloadRef(subject=f"task.in.{CLIENT}.{task}", bytes=1),
+            bench=Bench(purpose=work.purpose, reason=work.reason),
         )  # fmt: skip
         self.publish(event, submit_id(task))
         return errand
@@ -145,4 +148,7 @@ class Household(Product):
         if isinstance(event, TaskStarted):
             errand.started = now
         elif isinstance(event, Terminal) and errand.ended is None:
-            errand.ended, errand.completed = now, isinstance(event, TaskCompleted)
+            completed = event if isinstance(event, TaskCompleted) else None
+            errand.ended, errand.completed = now, completed is not None
+            if self.bencher is not None:
+                self.later(self.bencher.ended, errand, completed)

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from simulation.evidence.bencher import PROBE_PROMPT, PROBE_TOKENS
+from services.benchmarker.probing import PROMPT_TOKENS
 from simulation.evidence.household import Errand, Household
 from simulation.fleet.physics import MODELS, REFERENCE_GB, Machine, Span
 from simulation.fleet.product import INTRODUCED_S
 
+PROBE_TOKENS = 64
 OTHERS_MOST = 0.10
 EVICTS_AFTER_S = 600.0
 Numbers = dict[str, float]
@@ -66,7 +67,7 @@ class Ledger:
                 begun, ended = errand.started or 0.0, errand.ended or self.house.kernel.now
                 waited_s = min(done.start, ended) - max(done.at, begun)
                 if waited_s > 0.0:
-                    yield waited_s / probe_s(self.machines[done.machine], errand.model)
+                    yield waited_s / probe_s(self.machines[done.machine], errand.work.model)
 
     def driven_out(self) -> int:
         """Models that bench work drove out of the memory of a machine that a real task had used less than 10 minutes before."""
@@ -92,4 +93,4 @@ class Ledger:
 def probe_s(machine: Machine, model: str) -> float:
     """The model loaded."""
     size = MODELS[model] / REFERENCE_GB
-    return size * (PROBE_PROMPT / machine.prefill + PROBE_TOKENS / machine.decode)
+    return size * (PROMPT_TOKENS / machine.prefill + PROBE_TOKENS / machine.decode)
