@@ -48,9 +48,7 @@ def stats(
             help="What this cell's numbers are made of; what -m, -d or -w say is left out here, `-` where they say all.",
         ),
     ] = None,
-    judge: Annotated[
-        bool, typer.Option("--judge", help="How far the models that judge answers may be believed.")
-    ] = False,
+    judge: Annotated[bool, typer.Option("--judge", help="How far models that judge may be believed.")] = False,
     svg: Annotated[
         Path | None, typer.Option("--svg", metavar="FILE", help="Save the heat maps as a picture.", dir_okay=False)
     ] = None,
