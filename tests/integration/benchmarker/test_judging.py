@@ -64,6 +64,7 @@ async def test_case_57_only_an_honest_judge_moves_the_ranking(
         await dispatching(router)
         await with_workers(router, 1, WEAK)
         found = await judged(bus, projector, pays=20)
+        assert (await router.judges()).judges == found.judges
         log = await whole_log(bus)
         asked = [body for body in stub.chats() if texts_of(body["messages"]) is not None]
     (record,) = [record for record in found.judges if record.model == JUDGE]
