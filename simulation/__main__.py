@@ -1,7 +1,7 @@
 """``python -m simulation [--seed N | --seeds N]``: run histories, print violations, and the seeds that replay them.
 
-``python -m simulation fleet ...`` measures the planner on a fleet instead, ``... evidence ...`` what the fleet finds out by itself;
-see ``--help`` there."""
+``python -m simulation fleet ...`` measures the planner on a fleet instead, ``... evidence ...`` what the fleet finds out by
+itself; see ``--help`` there."""
 
 from __future__ import annotations
 

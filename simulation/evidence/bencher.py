@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from simulation.evidence.household import Errand, Household
 
 JUDGED = 6
-"""Prompts of each domain that only a judge can weigh; none that a check can: two answers and two verdicts are more work than one."""
+"""Prompts of each domain that only a judge can weigh. None that a check can: two answers and two verdicts are more work."""
 
 
 class Later:
@@ -168,7 +168,9 @@ class Bencher:
 
     async def _records(self) -> Records:
         found = self.judges.records()
-        seen = tuple(Seen(judge=j.model, digest=j.digest, known=tuple(self.judges.known(j.model, j.digest))) for j in found)
+        seen = tuple(
+            Seen(judge=j.model, digest=j.digest, known=tuple(self.judges.known(j.model, j.digest))) for j in found
+        )
         return Records(judges=found, seen=seen)
 
     async def _say(self, event: Event) -> None:

@@ -80,6 +80,7 @@ def day(seed: int) -> Numbers:
     found["on battery"] = float(sum(len(list(ledger.on_battery(m))) for m in ledger.machines))
     found["delay most"] = max(ledger.delays(), default=0.0)
     found["driven out"] = float(ledger.driven_out())
+    found["beyond join"] = float(sum(errand.work.reason != "joined" for errand in ledger.on("laptop")))
     found["tasks"] = float(len(house.done))
     return found
 

@@ -14,7 +14,12 @@ QUALITY_ROWS = (
     ("ours", "ours, with shadow pairs"),
 )
 BEFORE_AFTER = (("first", "tasks 1 to 600"), ("after", "601 to 1,200, with a better model"))
-RUNS = (("F3", "F3, chat alone"), ("F6", "F6, chat alone"), ("F3 mixed", "F3, all domains"), ("F6 mixed", "F6, all domains"))
+RUNS = (
+    ("F3", "F3, chat alone"),
+    ("F6", "F6, chat alone"),
+    ("F3 mixed", "F3, all domains"),
+    ("F6 mixed", "F6, all domains"),
+)
 
 FLEETS = ("F2", "F3", "F6")
 MACHINES = ("laptop", "desk", "mini")
@@ -42,7 +47,9 @@ CLAIMS = (
     Claim("the same, F6", "throttled", "regained F6", 10, worst=True),
     Claim("the same of mixed work, of which the cell looked at is 45 %: lost, F3", "throttled", "lost F3 mixed", 10),
     Claim("regained, F3", "throttled", "regained F3 mixed", 10),
-    Claim("unasked work in a day, of the machine's time awake, worst machine and seed", "day", "budget most", 2, " %", worst=True),
+    Claim("unasked work in a day, of the machine's time awake, worst machine and seed", "day", "budget most", 2, " %",
+          worst=True),
+    Claim("asked of the silent machine besides its probes on joining", "day", "beyond join", 0, worst=True),
     Claim("bench work begun while others use 10 % of the machine or more", "day", "beside others", 0, worst=True),
     Claim("begun on battery", "day", "on battery", 0, worst=True),
     Claim("most that a task waited for bench work, in probes of 64 tokens", "day", "delay most", 1, worst=True),

@@ -1,6 +1,6 @@
 """What a machine's owner does with it: sleeps, games, unplugged hours, and work at the hours when people work.
 
-Answers "what happens to the machines, hour by hour?". Hour 0 is midnight, but nothing may depend on that: each case exists with its
+Answers "what happens to the machines, hour by hour?". Hour 0 is midnight, but nothing may depend on that: nights exist with the
 clock turned by a random number of hours as well.
 """
 

@@ -33,6 +33,9 @@ class Ledger:
     def on(self, machine: str) -> list[Errand]:
         return [errand for errand in self.errands if errand.worker == machine]
 
+    def probes(self, machine: str) -> list[Errand]:
+        return [errand for errand in self.on(machine) if errand.work.purpose == "probe"]
+
     def awake_s(self, machine: str) -> float:
         return self.end_s - sum(min(until, self.end_s) - since for since, until in self.naps(machine))
 
@@ -80,11 +83,11 @@ class Ledger:
         return count
 
     def idle_until_probed(self, machine: str) -> Iterator[float]:
-        """Of each time it woke: its seconds without a task of ours until the first probe; all there were, where none came."""
+        """Of each time it woke: its seconds without a task until the first probe; all there were, where none came."""
         wakes = [until for _, until in self.naps(machine) if until < self.end_s]
         for woke, slept in zip(wakes, [*(since for since, _ in self.naps(machine)[1:]), self.end_s], strict=False):
             woke, slept = woke + INTRODUCED_S, slept + INTRODUCED_S
-            starts = [e.started for e in self.on(machine) if e.started is not None and woke <= e.started < slept]
+            starts = [e.started for e in self.probes(machine) if e.started is not None and woke <= e.started < slept]
             first = min(starts, default=slept)
             busy_s = sum(max(0.0, min(end, first) - max(begun, woke)) for begun, end in self.real[machine])
             yield first - woke - busy_s

@@ -1,8 +1,8 @@
 """The product's own learning of quality: its facts, folds, statistics, debts, budget, suites' checks and judges.
 
 Answers "what would the product have chosen?". Everything it knows came in as ``quality.judged``, and what it makes of that is
-``schemas.statistics``'. What to evaluate next is ``services.benchmarker``'s choice, and so is how. What is modelled is what people,
-models and judges say (``quality_world``, ``voices``). All models sit in the memory of one machine and are equally fast.
+``schemas.statistics``'. What to evaluate next, and how, is ``services.benchmarker``'s choice. Modelled is what people, models and
+judges say (``quality_world``, ``voices``). All models sit in the memory of one machine and are equally fast.
 """
 
 from __future__ import annotations
@@ -118,7 +118,9 @@ class Shadowed(Ours):
 
     def evaluated(self, model: str, domain: str) -> int:
         cells = [self.samples.get((model, domain, worker), []) for worker in (WORKER, None)]
-        return sum(sample.source in ("check", "judge") and bool(sample.quality_w_u) for cell in cells for sample in cell)
+        return sum(
+            sample.source in ("check", "judge") and bool(sample.quality_w_u) for cell in cells for sample in cell
+        )
 
     def ran(self, world: QualityWorld, n: int, model: str) -> None:
         """A real task was served, and then the machine is idle until the next."""
@@ -150,7 +152,9 @@ class Shadowed(Ours):
 
     async def _records(self) -> Records:
         found = self.judges.records()
-        seen = tuple(Seen(judge=j.model, digest=j.digest, known=tuple(self.judges.known(j.model, j.digest))) for j in found)
+        seen = tuple(
+            Seen(judge=j.model, digest=j.digest, known=tuple(self.judges.known(j.model, j.digest))) for j in found
+        )
         return Records(judges=found, seen=seen)
 
     async def _say(self, event: Event) -> None:
@@ -186,9 +190,13 @@ class Shadowed(Ours):
     def _report(self, models: tuple[str, ...]) -> None:
         if models != self.models:
             self.models = models
-            infos = tuple(ModelInfo(name=m, backend_name=m, digest=m, bytes=int(4e9), capability="cpu_inference") for m in models)
+            infos = tuple(
+                ModelInfo(name=m, backend_name=m, digest=m, bytes=int(4e9), capability="cpu_inference") for m in models
+            )
             self.store(
-                WorkerReported(**self.envelope(), worker=WORKER, boot=BOOT, name=WORKER, backend="simulated", models=infos)
+                WorkerReported(
+                    **self.envelope(), worker=WORKER, boot=BOOT, name=WORKER, backend="simulated", models=infos
+                )
             )
 
     def _hear(self) -> None:

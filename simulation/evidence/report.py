@@ -6,7 +6,7 @@ error of the mean over seeds; a ratio is taken seed by seed, unless its line say
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from simulation.fleet.outcome import spread
@@ -53,7 +53,9 @@ def missed(results: Results, claims: Sequence[Claim]) -> int:
     return sum("missed" in line for line in targets(results, claims))
 
 
-def table(results: Results, case: str, columns: Sequence[tuple[str, str]], rows: Sequence[tuple[str, str]]) -> list[str]:
+def table(
+    results: Results, case: str, columns: Sequence[tuple[str, str]], rows: Sequence[tuple[str, str]]
+) -> list[str]:
     """Means over seeds of ``row column``; each of rows and columns is (its name among the numbers, what it is called)."""
     seeds = results.get(case)
     if not seeds:

@@ -10,7 +10,17 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from schemas.events import TaskCompleted, Times, Tokens
-from schemas.statistics import CellKey, Sample, Statistics, effective, fold, key_of, sample_of, service_seconds
+from schemas.statistics import (
+    CellKey,
+    Effective,
+    Sample,
+    Statistics,
+    effective,
+    fold,
+    key_of,
+    sample_of,
+    service_seconds,
+)
 from simulation.fleet import instances
 from simulation.fleet.physics import DOMAINS, MODELS, Instance, Job, Machine
 
@@ -37,17 +47,34 @@ class Noticed:
 
 def throttle(fleet: str, seed: int, *, mixed: bool = False) -> Noticed:
     """Of chat. ``mixed``: chat is only 45 % of the machine's runs, but all of them count."""
+    watch = _watched(fleet, seed, mixed)
+    lost = watch.until(lambda: watch.fastest() != DESK)
+    for _ in range(THROTTLED - lost):
+        watch.run(DESK)
+    watch.slower = 1.0
+    return Noticed(lost, watch.until(lambda: watch.fastest() == DESK))
+
+
+def trace(fleet: str, seed: int, *, after: int = THROTTLED // 2) -> list[tuple[float, float]]:
+    """Of each run on the desk: (what it decodes at, what is expected of it afterwards), in tokens/s of the 8B model."""
+    watch = _watched(fleet, seed, False)
+    found = []
+    for n in range(THROTTLED + after):
+        watch.slower = SLOWER if n < THROTTLED else 1.0
+        watch.run(DESK)
+        found.append((watch.machines[DESK].decode / watch.slower, watch.expected(DESK).decode.value or 0.0))
+    return found
+
+
+def _watched(fleet: str, seed: int, mixed: bool) -> _Watch:
+    """All machines have run often, and the desk is throttled from now on."""
     instance = replace(instances.steady(fleet, seed, load=0.4, tasks=5 * BEFORE), rates={})
     watch = _Watch(instance, mixed)
     for name in watch.machines:
         for _ in range(BEFORE):
             watch.run(name)
     watch.slower = SLOWER
-    lost = watch.until(lambda: watch.fastest() != DESK)
-    for _ in range(THROTTLED - lost):
-        watch.run(DESK)
-    watch.slower = 1.0
-    return Noticed(lost, watch.until(lambda: watch.fastest() == DESK))
+    return watch
 
 
 class _Watch:
@@ -87,12 +114,12 @@ class _Watch:
         """Whose mean answer is expected first, by the product."""
         return min(self.machines, key=lambda name: (self._expected_s(name), name))
 
-    def _expected_s(self, name: str) -> float:
+    def expected(self, name: str) -> Effective:
         size = int(MODELS[DOMAIN.model] * 1e9)
-        found = effective(
-            self.statistics, DOMAIN.model, DOMAIN.label, name, model_bytes=size, now_us=self._now_us
-        )
-        return service_seconds(found, resident=True, prompt_tokens=round(DOMAIN.prompt))
+        return effective(self.statistics, DOMAIN.model, DOMAIN.label, name, model_bytes=size, now_us=self._now_us)
+
+    def _expected_s(self, name: str) -> float:
+        return service_seconds(self.expected(name), resident=True, prompt_tokens=round(DOMAIN.prompt))
 
     @property
     def _now_us(self) -> int:

@@ -1,8 +1,8 @@
 """What models answer to the benchmarker's questions, and which of two answers a judge picks.
 
-Answers "what would come back?" with texts that the product's own graders and its reading of verdicts understand. An answer is worth
-what its model is worth in that domain, and something of its own; whether it passes a check is drawn by that. A judge picks by the
-difference, with some liking for whatever it sees first.
+Answers "what would come back?" with texts that the product's own graders and its reading of verdicts understand. An answer is
+worth what its model is worth in that domain, and something of its own; whether it passes a check is drawn by that. A judge picks
+by the difference, with some liking for whatever it sees first.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ PROMPTS_VARY = 0.10
 """Sigma of how much easier or harder one checked prompt is than its domain, for every model alike."""
 JUDGE_SHARPNESS = 0.12
 JUDGE_LIKES_FIRST = 0.4
-"""A judge picks the first answer with the odds e^(difference / 0.12 + 0.4): of two equal answers it takes the first in 60 % of the
-times, and with a difference of 0.15 it says the same in both orders in about 70 %, as published judges do (ROUTING.md B1)."""
+"""A judge picks the first answer with the odds e^(difference / 0.12 + 0.4): of two equal answers it takes the first in 60 % of
+the times, and with a difference of 0.15 it says the same in both orders in about 70 %, as published judges do (ROUTING.md B1)."""
 RIGHT, WRONG = "The answer is 42.", "The answer is 17."
 ANSWER_TOKENS = 120
 

@@ -107,7 +107,10 @@ class Product:
         for station in self.stations.values():
             station.boot()
             away = [(*self.instance.away[station.name], station.boot)] if station.name in self.instance.away else []
-            for gone, back, rise in [*away, *((*nap, station.wake) for nap in self.instance.naps.get(station.name, ()))]:
+            for gone, back, rise in [
+                *away,
+                *((*nap, station.wake) for nap in self.instance.naps.get(station.name, ())),
+            ]:
                 self.kernel.after(INTRODUCED_S + gone, None, station.vanish)
                 self.kernel.after(INTRODUCED_S + back, None, rise)
         self._pulse()

@@ -224,7 +224,8 @@ class Station:
             WorkerLoad(
                 **self.product.envelope(self.name), worker=self.name, boot=boot, seq=self.beats,
                 uptime_s=self.kernel.now, interval_s=self.product.heartbeat_s, backend_up=True, resident=self.resident,
-                others_use=self.others_use, on_battery=self.on_battery, gpus=self._gpus(), credit=self.credit(), unreadable=silent,
+                others_use=self.others_use, on_battery=self.on_battery, gpus=self._gpus(), credit=self.credit(),
+                unreadable=silent,
             )
         )  # fmt: skip
         self.kernel.after(self.product.heartbeat_s, None, self._beat, boot)
