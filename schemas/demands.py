@@ -1,4 +1,4 @@
-"""What travels when somebody asks for a suite to be run: the demand, and how far its run is.
+"""What travels when somebody asks for a suite to be run, the demand and how far its run is; and what is measured unasked.
 
 Answers "what does ``headrace bench`` say to the benchmarker, and what does it hear?", over whichever router is between. Numbers
 and words only: no prompt's and no answer's text.
@@ -7,6 +7,8 @@ and words only: no prompt's and no answer's text.
 from __future__ import annotations
 
 from typing import Literal
+
+import msgspec
 
 from schemas.work import Wire
 
@@ -80,3 +82,27 @@ class RunReply(Wire, frozen=True, kw_only=True):
     code: Literal["unknown_run", "cannot"] | None = None
     message: str = ""
     field: str | None = None
+
+
+class Owed(Wire, frozen=True, kw_only=True):
+    """Something worth measuring. ``why`` it waits, in words; None: it is being measured now. ``gain`` orders them (seconds for
+    each real task); ``free`` ones cost no budget."""
+
+    kind: str
+    model: str
+    worker: str
+    domain: str
+    reason: str
+    gain: float
+    free: bool = False
+    why: str | None = None
+
+
+class Measuring(Wire, frozen=True, kw_only=True):
+    """What the benchmarker does unasked. ``left_s`` are the seconds that each machine may still be asked for; ``total`` counts
+    all that is owed, of which the first are here."""
+
+    on: bool
+    total: int = 0
+    owed: tuple[Owed, ...] = ()
+    left_s: dict[str, float] = msgspec.field(default_factory=dict)

@@ -9,10 +9,16 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
+from nats.aio.msg import Msg
+
+from schemas.demands import Measuring, Owed
 from schemas.errors import HeadraceError
+from schemas.subjects import BENCH_OWED
+from schemas.work import encode_wire
 from services.benchmarker.asking import CLIENT, Asks, Result, Work
-from services.benchmarker.budget import Rules, not_now, wanted, why_not
+from services.benchmarker.budget import Rules, left, not_now, wanted, why_not
 from services.benchmarker.debts import Debt, debts
 from services.benchmarker.ground import Answer, Ground, Pay
 from services.benchmarker.hearing import Hearing
@@ -31,6 +37,8 @@ REST_S = 30.0
 """A debt that was paid, or could not be, is not looked at again before: statistics need a moment to follow."""
 OWED_US = 5_000_000
 """How late a change is seen that only heartbeats tell: a model loaded, a machine awake again."""
+TOLD_MOST = 50
+"""Debts that somebody who asks is shown: a page, not a list of all pairs."""
 DAY_S = 86_400.0
 
 
@@ -114,8 +122,21 @@ class Benchmarker:
         for name, task in list(self._ground.fleet.tasks.items()):
             if task.submitted.client == CLIENT:
                 self._ground.asking.cancel(name, "its benchmarker is gone")
-        for subject, answer in self._answers.items():
+        for subject, answer in {**self._answers, BENCH_OWED: self._tell}.items():
             self._listening.append(await self._ground.bus.listen(subject, answer, queue=CLIENT))
+
+    async def _tell(self, message: Msg) -> None:
+        """What is owed, best first, with what keeps each back."""
+        ground, busy = self._ground, {_key(payment.debt) for payment in self._payments.values()}
+        now_us = ground.now_us()
+        owed = self._owed(now_us)
+        told = tuple(
+            Owed(**_told(debt), free=debt.free, why=None if _key(debt) in busy else self.held.get(_key(debt), "next"))
+            for debt in sorted(owed, key=lambda debt: _key(debt) not in busy)[:TOLD_MOST]
+        )
+        left_s = {worker: left(machine, self._rules.share) for worker, machine in ground.fleet.machines.items()}
+        measuring = Measuring(on=ground.settings.on, total=len(owed), owed=told, left_s=left_s)
+        await ground.bus.send(message.reply, encode_wire(measuring))
 
     async def _lost(self) -> None:
         for listening in self._listening:
@@ -218,7 +239,7 @@ def _key(debt: Debt) -> tuple[str, str, str, str]:
     return debt.kind, debt.model, debt.domain, debt.worker
 
 
-def _told(debt: Debt) -> dict[str, str | float]:
+def _told(debt: Debt) -> dict[str, Any]:
     return {
         "kind": debt.kind, "model": debt.model, "worker": debt.worker, "domain": debt.domain, "reason": debt.reason,
         "gain": round(debt.gain, 3),

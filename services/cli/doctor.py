@@ -43,10 +43,18 @@ async def _ask_router(client: RouterClient) -> tuple[list[Finding], list[str]]:
     report = [*findings.router(client.url, readiness), findings.nats(readiness)]
     workers, models, stats = await client.get("/workers"), await client.get("/models"), await client.get("/stats")
     report.append(findings.projector(stats["position"], readiness["last"]))
+    report.append(await _ask_benchmarker(client))
     report += findings.workers(workers) + (findings.models(models) if workers["workers"] else [])
     report += findings.nobody_takes_work(workers, readiness["waiting"])
     report += findings.targets(await client.get("/routes"))
     return report, [worker["backend"] for worker in workers["workers"] if worker["local"]]
+
+
+async def _ask_benchmarker(client: RouterClient) -> Finding:
+    try:
+        return findings.benchmarker(await client.get("/bench"))
+    except CommandFailed as error:
+        return findings.no_benchmarker(str(error))
 
 
 def _installed() -> Finding:

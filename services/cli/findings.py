@@ -102,6 +102,28 @@ def projector(stats_position: int, last: int) -> Finding:
     )
 
 
+def benchmarker(body: Json) -> Finding:
+    """What is measured unasked, and what keeps the rest back."""
+    if not body["on"]:
+        return Finding("benchmarker", "note", "measures nothing unasked ([benchmarker] on = false)")
+    now = [debt for debt in body["owed"] if debt["why"] is None]
+    waits = [debt for debt in body["owed"] if debt["why"] is not None]
+    told = [f"measures {debt['model']} on {debt['worker_name']} ({debt['reason']})" for debt in now]
+    if waits:
+        first, count = waits[0], body["total"] - len(now)
+        told.append(f"{count} to be measured; first {first['model']} on {first['worker_name']}: {first['why']}")
+    return Finding("benchmarker", "ok", "; ".join(told) or "nothing is left to measure")
+
+
+def no_benchmarker(error: str) -> Finding:
+    return Finding(
+        "benchmarker",
+        "warning",
+        error.split(";")[0],
+        "start `headrace benchmarker`: until then machines are known by what people ask only",
+    )
+
+
 def workers(body: Json) -> list[Finding]:
     if not body["workers"]:
         return [

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from schemas.demands import Demand, RunShown
+from schemas.demands import Demand, Measuring, RunShown
 
 
 class BenchPort(Protocol):
@@ -20,4 +20,8 @@ class BenchPort(Protocol):
 
     async def bench_cancel(self, run: str) -> RunShown:
         """Give up what is left of it."""
+        ...
+
+    async def bench_owed(self) -> Measuring:
+        """What is measured unasked, and what waits to be, with the reason."""
         ...

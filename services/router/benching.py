@@ -5,9 +5,9 @@ Answers "how far is the run?" by asking; the router itself knows of no run.
 
 from __future__ import annotations
 
-from schemas.demands import Demand, RunNamed, RunReply, RunShown
+from schemas.demands import Demand, Measuring, RunNamed, RunReply, RunShown
 from schemas.errors import BusError, CannotRun, HeadraceError, UnknownRun
-from schemas.subjects import BENCH_CANCEL, BENCH_RUN, BENCH_SHOW
+from schemas.subjects import BENCH_CANCEL, BENCH_OWED, BENCH_RUN, BENCH_SHOW
 from schemas.work import Wire, decode_wire, encode_wire
 from services.runtime.bus import Bus
 
@@ -27,17 +27,24 @@ class Benching:
     async def bench_cancel(self, run: str) -> RunShown:
         return await ask(self._bus, BENCH_CANCEL, RunNamed(run=run))
 
+    async def bench_owed(self) -> Measuring:
+        return decode_wire(await _answer(self._bus, BENCH_OWED, b""), Measuring)
+
 
 async def ask(bus: Bus, subject: str, message: Wire) -> RunShown:
     """Raises HeadraceError where no benchmarker answers, CannotRun or UnknownRun where one refuses."""
-    try:
-        reply = decode_wire(await bus.request(subject, encode_wire(message), timeout_s=ANSWER_S), RunReply)
-    except BusError as error:
-        raise HeadraceError(
-            f"no benchmarker answers ({error}); start one with `headrace benchmarker`: `headrace up` brings its own"
-        ) from error
+    reply = decode_wire(await _answer(bus, subject, encode_wire(message)), RunReply)
     if reply.shown is not None:
         return reply.shown
     if reply.code == "unknown_run":
         raise UnknownRun(reply.message)
     raise CannotRun(reply.message, reply.field)
+
+
+async def _answer(bus: Bus, subject: str, data: bytes) -> bytes:
+    try:
+        return await bus.request(subject, data, timeout_s=ANSWER_S)
+    except BusError as error:
+        raise HeadraceError(
+            f"no benchmarker answers ({error}); start one with `headrace benchmarker`: `headrace up` brings its own"
+        ) from error

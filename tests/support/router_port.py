@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 
 from schemas.bias import Records
-from schemas.demands import Demand, RunShown
+from schemas.demands import Demand, Measuring, Owed, RunShown
 from schemas.errors import HeadraceError, UnknownModel, UnknownRun
 from schemas.events import Choice, Domain, FailureClass, ModelInfo, QualityJudged, TaskRouted, Tokens
 from schemas.statistics import Statistics
@@ -345,6 +345,11 @@ class MemoryRouter:
             run=f"r{len(self.demands)}", state="running", done=0, total=3
         )
         return run
+
+    async def bench_owed(self) -> Measuring:
+        told = {"model": "qwen3", "worker": DESKTOP.id, "domain": "code"}
+        owed = Owed(kind="probe", reason="stale", gain=0.4, why="a task runs there", **told)
+        return Measuring(on=True, total=1, owed=(owed,), left_s={DESKTOP.id: 12.0})
 
     async def bench_run(self, run: str) -> RunShown:
         if run not in self.runs:

@@ -1,4 +1,4 @@
-"""How is a suite run, and how far is it (docs/http.md)? The benchmarker does it; the router passes demands on and words back."""
+"""Have a suite run, see how far it is, and what is measured unasked (docs/http.md): the router passes demands and words on."""
 
 from __future__ import annotations
 
@@ -41,6 +41,15 @@ def bench_routes(router: RouterPort) -> APIRouter:
         worker = worker_id(fleet, asked.worker, "worker")
         demand = Demand(model=asked.model, worker=worker, domain=asked.domain, limit=asked.limit)
         return Json(await router.bench(demand), 202)
+
+    @routes.get("/bench")
+    async def owed() -> Response:
+        measuring = await router.bench_owed()
+        names = router.fleet().names()
+        rows = [
+            {**msgspec.to_builtins(debt), "worker_name": names.get(debt.worker, debt.worker)} for debt in measuring.owed
+        ]
+        return Json({**msgspec.to_builtins(measuring), "owed": rows})
 
     @routes.get("/bench/{run}")
     async def shown(run: str) -> Response:

@@ -8,6 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from schemas.errors import HeadraceError
 from schemas.events import TaskCompleted
 from services.benchmarker.asking import Asking, Work
 from services.router.service import RouterService
@@ -200,3 +201,21 @@ async def test_switched_off_it_measures_nothing(
         real = await router.submit(question())
         assert (await end_of(router, real.task)).status.state == "completed"
         assert await probes(bus) == []
+
+
+async def test_who_asks_is_told_what_is_owed_and_what_keeps_it_back(
+    natsd: EmbeddedServer, router: RouterService, stub: Stub
+) -> None:
+    nvml = Nvml(nvmlDeviceGetUtilizationRates=lambda _: SimpleNamespace(gpu=37))
+    with pytest.raises(HeadraceError, match="no benchmarker answers"):
+        await router.bench_owed()
+    async with (
+        running_worker(natsd.url, stub.url, worker="w1", telemetry=Telemetry(nvidia=Nvidia(nvml))),
+        benchmarking(natsd.url) as benchmarker,
+    ):
+        await eventually(lambda: "others use 37% of it" in benchmarker.held.values())
+        told = await router.bench_owed()
+        assert [(debt.worker, debt.reason, debt.why) for debt in told.owed] == [
+            ("w1", "joined", "others use 37% of it")
+        ]
+        assert told.on and told.total == 1 and set(told.left_s) == {"w1"}

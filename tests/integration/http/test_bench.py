@@ -58,3 +58,10 @@ async def test_a_demand_that_cannot_be_met_is_the_clients_to_change(
     router.refusal = CannotRun("no suite is about 'law'; there are code, maths", "domain")
     answer = await http.post("/bench", json={"domain": "law"})
     assert (answer.status_code, answer.json()["error"]["field"]) == (400, "domain")
+
+
+async def test_what_is_owed_is_shown_with_the_machines_name_and_what_keeps_it_back(http: httpx.AsyncClient) -> None:
+    body = (await http.get("/bench")).json()
+    assert (body["on"], body["total"], list(body["left_s"].values())) == (True, 1, [12.0])
+    (debt,) = body["owed"]
+    assert (debt["worker_name"], debt["reason"], debt["why"]) == ("desktop", "stale", "a task runs there")

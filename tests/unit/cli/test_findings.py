@@ -112,3 +112,14 @@ def test_routes_that_were_refused_are_a_problem_with_their_line() -> None:
     found = findings.router("http://r", READINESS | {"routes": "routes.toml, line 3: chat.slider: expected a number"})
     assert (found[-1].part, found[-1].level) == ("routes", "problem")
     assert "line 3" in found[-1].words
+
+
+def test_the_benchmarker_says_what_it_measures_and_what_keeps_the_rest_back() -> None:
+    told = findings.benchmarker(example("`GET /bench`"))
+    assert told.level == "ok"
+    assert told.words == (
+        "measures qwen3 on desktop (joined); 1 to be measured; first smollm2:135m on laptop: others use 37% of it"
+    )
+    assert "nothing is left" in findings.benchmarker({"on": True, "total": 0, "owed": []}).words
+    assert findings.benchmarker({"on": False, "total": 0, "owed": []}).level == "note"
+    assert findings.no_benchmarker("no benchmarker answers (503); start one").words == "no benchmarker answers (503)"
