@@ -29,7 +29,7 @@ PANEL_LINES = 8
 
 
 class Comparison:
-    """Everything that was told so far: ``hear`` one event after the other. ``ends`` has the entries in the order of their ends."""
+    """Everything that was told so far: ``hear`` one event after the other. ``ends`` has the entries as they ended."""
 
     def __init__(self) -> None:
         self.id = ""
