@@ -117,12 +117,9 @@ def table(shown: Json) -> RenderableType:
     if shown["state"] == "cancelled":
         parts.append(Text(f"The run ended early, after {shown['done']} of {shown['total']} prompts.", style="yellow"))
     parts += [Text(versus(each)) for each in shown["versus"]]
-    if shown["judged"]:
-        parts.append(
-            Text(
-                f"{shown['judged']} prompts have no check and were not asked: judges weigh them in pairs.", style="dim"
-            )
-        )
+    if left := shown["judged"]:
+        words = f"{left} prompts have no check and were" if left > 1 else "1 prompt has no check and was"
+        parts.append(Text(f"{words} not asked: judges weigh such answers in pairs.", style="dim"))
     return Group(*parts)
 
 

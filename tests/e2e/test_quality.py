@@ -140,20 +140,20 @@ async def check_routed(fleet: Fleet, domain: str, prompt: str) -> None:
 
     async def learned() -> Json | None:
         seen = await fleet.preview(prompt, domain)
-        known = {c["model"]: c["quality"]["n"] for c in seen["decision"]["candidates"]}
+        known = {c["model"]: c["quality"]["n"] for c in seen["candidates"]}
         return seen if min(known.values()) >= 10 else None
 
     seen = await eventually(learned, within_s=30)
     assert seen is not None
-    by_model = {c["model"]: c for c in seen["decision"]["candidates"]}
+    by_model = {c["model"]: c for c in seen["candidates"]}
     good, other = by_model[SMOLLM], by_model[GEMMA]
     assert good["quality"]["value"] > other["quality"]["value"]
-    out.print(domain, seen["words"], markup=False)
-    slider = seen["decision"]["policy"]["weights"]["slider"]
+    out.print(f"{domain}: {' '.join(seen['words'])}", markup=False)
+    slider = seen["policy"]["weights"]["slider"]
     points = 100 * (good["quality"]["value"] - other["quality"]["value"])
     slower_s = good["predicted"]["total_s"] - other["predicted"]["total_s"]
     wanted = SMOLLM if slower_s < slider * points else GEMMA
-    assert seen["decision"]["choice"]["model"] == wanted, (slower_s, points)
+    assert seen["choice"]["model"] == wanted, (slower_s, points)
     ended = await fleet.router.post("/route", {"prompt": prompt, "constraints": {"domain": domain, "max_tokens": 64}})
 
     async def over() -> Json | None:
@@ -164,7 +164,7 @@ async def check_routed(fleet: Fleet, domain: str, prompt: str) -> None:
     assert status is not None
     assert (status["state"], status["model"]) == ("completed", wanted)
     much = await fleet.preview(prompt, domain, slider=1000.0)
-    assert much["decision"]["choice"]["model"] == SMOLLM, "whoever only asks for quality gets it"
+    assert much["choice"]["model"] == SMOLLM, "whoever only asks for quality gets it"
     fast = await fleet.preview(prompt, domain, slider=0.0)
-    least = min(fast["decision"]["candidates"], key=lambda c: c["cost_s"])
-    assert fast["decision"]["choice"]["model"] == least["model"]
+    least = min(fast["candidates"], key=lambda c: c["cost_s"])
+    assert fast["choice"]["model"] == least["model"]
