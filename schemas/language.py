@@ -40,8 +40,11 @@ def language_of(text: str) -> str | None:
     prose = _QUOTED.sub(" ", _FENCED.sub(" ", sample))
     if not any(character.isalpha() for character in prose):
         prose = sample
-    kana, han, latin = (len(pattern.findall(prose)) for pattern in (_KANA, _HAN, _LATIN))
     letters = sum(map(str.isalpha, prose))
+    if prose.isascii():  # most are; the patterns would find all letters Latin, at ten times the cost
+        kana, han, latin, accents = 0, 0, letters, 0
+    else:
+        kana, han, latin, accents = (len(pattern.findall(prose)) for pattern in (_KANA, _HAN, _LATIN, _ACCENTED))
     if letters == 0:
         return None
     first = prose.lstrip()[:_SENTENCE_CHARS]
@@ -54,7 +57,6 @@ def language_of(text: str) -> str | None:
     words = _WORD.findall(prose.lower())
     english = sum(word in _ENGLISH for word in words)
     foreign = sum(word in _OTHER_LATIN for word in words)
-    accents = len(_ACCENTED.findall(prose))
     return "other" if foreign > english or (accents * 25 > latin and foreign >= english) else "en"
 
 

@@ -82,6 +82,9 @@ class Pool:
         return self.n, self.w, self.y, self.zw, self.z, self.times
 
 
+Found = tuple[float, str, Pool]
+"""A value, and the level and pool that it came from."""
+
 EMPTY = Pool()
 
 
@@ -141,6 +144,8 @@ class Statistics:
         self._unsettled: set[str] = set()
         self._ranks: dict[str, Ranks] = {}  # domain -> what its pairs say
         self._unranked: set[str] = set()
+        self.found: dict[tuple[str, str, str, int | None], tuple[Found, ...]] = {}
+        """What lookups came to; good until the next cell."""
         for cell in cells:
             self.put(cell)
 
@@ -156,6 +161,7 @@ class Statistics:
         self._note(key, cell, before)
         self.position = max(self.position, cell.last_seq)
         self.version += 1
+        self.found.clear()
 
     def cell(self, model: str, domain: str, worker: str | None) -> Cell | None:
         return self._cells.get((model, domain, worker))

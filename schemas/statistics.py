@@ -19,7 +19,7 @@ from typing import Literal, NamedTuple, cast
 from schemas.cells import Cell, CellKey, Rates, Sums, fold, key_of
 from schemas.events import Level, Measure
 from schemas.families import family_of
-from schemas.pools import EMPTY, GB, Field, Pool, Statistics
+from schemas.pools import EMPTY, GB, Field, Found, Pool, Statistics
 from schemas.prediction import (
     UNKNOWN_WAIT_S,
     Effective,
@@ -73,6 +73,9 @@ CONFIDENCE_HALF_LIFE_S = 14 * 86_400.0
 UNCERTAIN, UNCERTAIN_WORKER, UNCERTAIN_PAIR = 1.0, 0.25, 0.04
 """The standard deviation where nothing is known, and the variances of one worker and of one pair (ROUTING.md, B3.2)."""
 
+FOUND_MOST = 10_000
+"""Lookups remembered until the next cell: a domain may be any client's word."""
+
 Step = tuple[str, Pool, float, int, float]
 """One level of a lookup: its name, its samples, their weight, Σ weight · value in weighted millionths, and how many samples its
 parent is worth. A plain tuple: some twenty of them are made for each of the planner's lookups."""
@@ -96,17 +99,38 @@ def effective(
     Where the model's size is unknown, its typical size elsewhere stands in; without one nothing is scaled.
     """
     stats.settle()
-    log_size = log_size_of(stats, model, model_bytes)
+    key = (model, domain, worker, model_bytes)
+    found = stats.found.get(key)
+    if found is None:
+        if len(stats.found) >= FOUND_MOST:
+            stats.found.clear()
+        found = stats.found[key] = _found(stats, *key)
+    decode, prefill, load, output, quality, slowdown, others, known = [_measure(*one, now_us) for one in found]
     return Effective(
-        decode=_walked(speed_walk(stats, "decode", model, domain, worker, log_size), now_us, math.exp),
-        prefill=_walked(speed_walk(stats, "prefill", model, domain, worker, log_size), now_us, math.exp),
-        load=_walked(speed_walk(stats, "load", model, domain, worker, log_size), now_us, seconds_of),
-        output_tokens=_walked(output_walk(stats, model, domain), now_us),
-        quality=_walked(quality_walk(stats, model, domain, worker), now_us),
-        slowdown=_learned(stats, "slowdown", worker, now_us),
-        others_weight=_learned(stats, "others_weight", worker, now_us),
-        use_known=_walked(use_known_walk(stats, worker), now_us),
+        decode=decode,
+        prefill=prefill,
+        load=load,
+        output_tokens=output,
+        quality=quality,
+        slowdown=slowdown,
+        others_weight=others,
+        use_known=known,
         uncertainty=_uncertainty(stats, model, worker, now_us),
+    )
+
+
+def _found(stats: Statistics, model: str, domain: str, worker: str, model_bytes: int | None) -> tuple[Found, ...]:
+    """All that a lookup comes to but its ages, in the order of ``Effective``'s fields."""
+    log_size = log_size_of(stats, model, model_bytes)
+    return (
+        _walked(speed_walk(stats, "decode", model, domain, worker, log_size), math.exp),
+        _walked(speed_walk(stats, "prefill", model, domain, worker, log_size), math.exp),
+        _walked(speed_walk(stats, "load", model, domain, worker, log_size), seconds_of),
+        _walked(output_walk(stats, model, domain)),
+        _walked(quality_walk(stats, model, domain, worker)),
+        _learned(stats, "slowdown", worker),
+        _learned(stats, "others_weight", worker),
+        _walked(use_known_walk(stats, worker)),
     )
 
 
@@ -138,11 +162,11 @@ def speed_walk(stats: Statistics, field: Field, model: str, domain: str, worker:
     )
 
 
-def _learned(stats: Statistics, field: Literal["slowdown", "others_weight"], worker: str, now_us: int) -> Measure:
+def _learned(stats: Statistics, field: Literal["slowdown", "others_weight"], worker: str) -> Found:
     """As it was applied to the worker's rates."""
     slowdown, others_weight = stats.learned(worker)
     value = (slowdown if field == "slowdown" else others_weight) / 100
-    return _measure(value, "worker", stats.pool(field, worker), now_us)
+    return value, "worker", stats.pool(field, worker)
 
 
 def use_known_walk(stats: Statistics, worker: str) -> Walk:
@@ -213,7 +237,7 @@ def lean(weight: float, total: int, parent: float, worth: float) -> float:
     return (total / WHOLE + worth * parent) / (weight + worth)
 
 
-def _walked(walk: Walk, now_us: int, unit: Callable[[float], float] | None = None) -> Measure:
+def _walked(walk: Walk, unit: Callable[[float], float] | None = None) -> Found:
     """Where a walk ends, and the finest level on it that has data."""
     value = walk.prior
     level, finest = "prior", EMPTY
@@ -221,7 +245,7 @@ def _walked(walk: Walk, now_us: int, unit: Callable[[float], float] | None = Non
         value = lean(weight_, total, value, worth)
         if pool.n and name not in COARSEST:
             level, finest = name, pool
-    return _measure(value if unit is None else unit(value), level, finest, now_us)
+    return value if unit is None else unit(value), level, finest
 
 
 def _measure(value: float, level: str, pool: Pool, now_us: int) -> Measure:

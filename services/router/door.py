@@ -111,11 +111,13 @@ class Door:
 
     def _refuse_full(self, client: str) -> None:
         """What was accepted a moment ago is not in the fold yet, and waits all the same."""
-        tasks = self._desk.state.tasks
+        tasks, least = self._desk.state.tasks, min(self.places.total, self.places.client)
+        if len(tasks) + len(self._entering) < least:
+            return  # however many of them wait
         waiting = [(name, t.submitted.client) for name, t in tasks.items() if t.terminal is None and t.live is None]
         running = [t.submitted.client for t in tasks.values() if t.live is not None]
         entering = [(name, whose) for name, whose in self._entering.items() if self._desk.state.task(name) is None]
-        if len(waiting) + len(entering) < min(self.places.total, self.places.client):
+        if len(waiting) + len(entering) < least:
             return
         mine = [name for name, whose in waiting if whose == client] or [name for name, _ in waiting]
         crowd = Crowd(

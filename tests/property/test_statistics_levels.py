@@ -36,6 +36,18 @@ def test_kept_parents_equal_rebuilt_ones_in_any_order_of_arrival(log: list[Sampl
 
 
 @given(log=sample_log(30))
+def test_a_lookup_is_the_same_whether_it_is_remembered_or_not(log: list[Sample]) -> None:
+    """Asked between all cells, and at two times: the ages go on, and nothing outlives the cell that changed it."""
+    kept, sent = Statistics(), states(log)
+    for n, cell in enumerate(sent, 1):
+        kept.put(cell)
+        for now_us in (10**15, 2 * 10**15):
+            asked = {"model_bytes": None, "now_us": now_us}
+            anew = effective(Statistics(sent[:n]), "qwen3", "code", "desk", **asked)
+            assert effective(kept, "qwen3", "code", "desk", **asked) == anew
+
+
+@given(log=sample_log(30))
 def test_values_are_always_there_and_levels_without_data_never_claim_any(log: list[Sample]) -> None:
     known = effective(Statistics(states(log)), "qwen3", "code", "desk", model_bytes=5 * GB, now_us=10**15)
     learned = (known.slowdown, known.others_weight)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given, strategies as st
 
+from schemas import language
 from schemas.language import estimate_tokens, language_of
 
 
@@ -39,3 +41,11 @@ def test_a_japanese_character_is_one_token_and_four_others_are_one() -> None:
     assert estimate_tokens("abcde") == 2
     assert estimate_tokens("今日は晴れ") == 5
     assert estimate_tokens("今日はPython") == 5
+
+
+@given(st.text(st.characters(max_codepoint=127)))
+def test_the_patterns_find_in_plain_text_what_is_taken_for_granted(text: str) -> None:
+    """An accent or a kana in ASCII would mean that the short way answers otherwise than the long one."""
+    patterns = (language._KANA, language._HAN, language._ACCENTED)
+    assert not any(pattern.search(text) for pattern in patterns)
+    assert len(language._LATIN.findall(text)) == sum(map(str.isalpha, text))
