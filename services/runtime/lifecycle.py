@@ -14,6 +14,7 @@ from typing import Literal
 
 from schemas.errors import HeadraceError
 from services.runtime.logs import configure, logger
+from services.runtime.memory import settle
 
 log = logger("lifecycle")
 
@@ -24,7 +25,8 @@ EXIT_FAILED = 1
 class Lifecycle:
     """Made inside the event loop that it steers."""
 
-    def __init__(self) -> None:
+    def __init__(self, on_ready: Callable[[], None] | None = None) -> None:
+        self._on_ready = on_ready
         self.state: State = "starting"
         self.draining = asyncio.Event()
         """Set from the first request to go on."""
@@ -35,6 +37,8 @@ class Lifecycle:
         """Everything is connected; new work may come. Without effect once it has been asked to go."""
         if self.state == "starting":
             self.state = "ready"
+            if self._on_ready is not None:
+                self._on_ready()
             log.info("ready", action="ready")
 
     def drain(self, reason: str = "asked") -> None:
@@ -63,9 +67,9 @@ class Lifecycle:
             self.drain(number.name)
 
 
-async def supervise(main: Callable[[Lifecycle], Awaitable[None]]) -> None:
+async def supervise(main: Callable[[Lifecycle], Awaitable[None]], on_ready: Callable[[], None] | None = None) -> None:
     """Run ``main`` under signals; after a second signal it is cancelled. Its errors are raised."""
-    life = Lifecycle()
+    life = Lifecycle(on_ready)
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, life.signalled, number)
@@ -89,7 +93,7 @@ def run_service(main: Callable[[Lifecycle], Awaitable[None]]) -> int:
     """The whole of a service's ``__main__``; returns the exit status. What we raise on purpose is one line, not a traceback."""
     configure()
     try:
-        asyncio.run(supervise(main))
+        asyncio.run(supervise(main, settle))
     except HeadraceError as error:
         log.error("cannot go on", action="failed", error=str(error), kind=type(error).__name__)
         print(f"{type(error).__name__}: {error}", file=sys.stderr)

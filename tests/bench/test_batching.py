@@ -28,6 +28,7 @@ from services.router.http.serving import serving
 from services.router.port import EndUpdate, NewTask
 from services.router.service import RouterService
 from services.runtime.bus import Bus
+from services.runtime.memory import settle
 from services.runtime.server import EmbeddedServer, Sync
 from support.http_lines import Lines
 from support.loads import Cores, closed_load, open_load, p50_p99
@@ -180,6 +181,7 @@ async def router(running: AsyncExitStack, folder: Path, sync: Sync) -> tuple[Emb
     service = new_router(bus, "router-bench", sync=sync)
     running.push_async_callback(service.close)
     await service.start()
+    settle()
     return server, service
 
 
