@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 from schemas.events import (
     AnyEvent,
@@ -40,8 +40,18 @@ log = logger("router")
 WAIT_S = 5.0
 """For an answer's end: who reads the last words and clicks at once is a second early; who rates a running answer is minutes."""
 AGAIN_S, AGAIN_MOST_S = 2.0, 60.0
+TRIES = 3
+"""Each further one has seen the word that took the id of the one before."""
 SAID_WITHIN_S = 3600.0
 """How old an answer may be whose signal a new dispatcher says again: well within the server's memory of message ids (2 h)."""
+
+
+class Stored(NamedTuple):
+    """The fact in the log, whether it was there before, and the one that it takes the place of."""
+
+    event: QualityJudged
+    was_there: bool
+    supersedes: str | None
 
 
 class Feedback:
@@ -79,28 +89,34 @@ class Feedback:
         events = await self._whole(task) if task is not None else ()
         if task is None or not events:
             return None
-        word = thumb(rating, answered(_end(task, events)), events, self._envelope())
-        stored, was_there = await self._store(word)
-        return Rated(task=task, events=(stored,), before=was_there, supersedes=word.supersedes)
+        end = answered(_end(task, events))
+        stored = await self._store(task, events, lambda facts: thumb(rating, end, facts, self._envelope()))
+        return Rated(task=task, events=(stored.event,), before=stored.was_there, supersedes=stored.supersedes)
 
     async def pick(self, pick: Pick, chosen: str, others: list[str]) -> Rated:
         """``chosen`` is the answer's task, ``others`` those of the other answers of its comparison. Each pair is two facts, one
         pair for each other model: an answer of the same model is no rival, and a model that ran twice loses once."""
         own_events = await self._whole(chosen)
         own = answered(_end(chosen, own_events))
-        stored: list[tuple[QualityJudged, bool]] = []
+        stored: list[Stored] = []
         rivals = {own.model}
         for other in others:
             events = await self._lookback.events_of(other)
             peer = end_in(events)
             if isinstance(peer, TaskCompleted) and peer.model not in rivals:
                 rivals.add(peer.model)
-                sides = ((own, peer, 1.0, own_events), (peer, own, 0.0, events))
-                words = [preference(pick, *side, self._envelope()) for side in sides]
-                stored += [await self._store(word) for word in words]
+                stored.append(await self._prefer(pick, own, peer, 1.0, own_events))
+                stored.append(await self._prefer(pick, peer, own, 0.0, events))
         if not stored:
             raise NotRated("there is no answer of another model to compare it with (yet); a thumb rates it alone")
-        return Rated(task=chosen, events=tuple(event for event, _ in stored), before=all(was for _, was in stored))
+        return Rated(task=chosen, events=tuple(s.event for s in stored), before=all(s.was_there for s in stored))
+
+    async def _prefer(
+        self, pick: Pick, own: TaskCompleted, peer: TaskCompleted, value: float, events: tuple[AnyEvent, ...]
+    ) -> Stored:
+        return await self._store(
+            own.task, events, lambda facts: preference(pick, own, peer, value, facts, self._envelope())
+        )
 
     async def say(self, event: QualityJudged) -> None:
         """A judge's word, stored under its own id."""
@@ -158,17 +174,21 @@ class Feedback:
             retry_after_s=again_s,
         )
 
-    async def _store(self, word: Word) -> tuple[QualityJudged, bool]:
-        """The stored fact, and whether it was there before."""
-        if word.is_stored:
-            return word.event, True
-        ack = await self._bus.publish_event(word.event, word.msg_id)
-        await self._passed(ack.seq)
-        if ack.duplicate:
-            for stored in await past.events_at(self._bus, [ack.seq]):
-                if isinstance(stored, QualityJudged):
-                    return stored, stored.id != word.event.id
-        return word.event, False
+    async def _store(
+        self, task: str, events: tuple[AnyEvent, ...], say: Callable[[tuple[AnyEvent, ...]], Word]
+    ) -> Stored:
+        """What ``say`` makes of the task's facts, stored; said anew where its id was taken by a word that counts no more."""
+        for _ in range(TRIES):
+            word = say(events)
+            if word.is_stored:
+                return Stored(word.event, True, None)
+            ack = await self._bus.publish_event(word.event, word.msg_id)
+            await self._passed(ack.seq)
+            found = await past.events_at(self._bus, [ack.seq]) if ack.duplicate else ()
+            if not found or found[0].id == word.event.id:
+                return Stored(word.event, False, word.supersedes)
+            events = await self._lookback.events_of(task)
+        raise NotRated(f"others rate task {task} at this moment; say it again", retry_after_s=AGAIN_S)
 
     # -- what answers say of themselves --------------------------------------------------------------------------------
 

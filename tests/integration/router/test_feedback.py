@@ -94,6 +94,28 @@ async def test_the_same_thumb_twice_is_one_and_another_one_takes_its_place(
     assert [reply["supersedes"] for reply in replies] == [None, None, events[0].id, events[1].id, None]
 
 
+async def test_whoever_goes_back_to_a_former_word_is_heard_even_by_a_router_that_lags(
+    http: httpx.AsyncClient, router: RouterService, bus: Bus, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    task = await answered(router)
+    seen, late = router._lookback.events_of, [True]
+
+    async def lagging(name: str) -> tuple[AnyEvent, ...]:
+        facts = await seen(name)
+        return tuple(fact for fact in facts if not isinstance(fact, QualityJudged)) if late[0] else facts
+
+    monkeypatch.setattr(router._lookback, "events_of", lagging)
+    for value in (1.0, 0.0):
+        await http.post("/feedback", json={"task": task, "value": value})
+
+    async def stored_meanwhile(seq: int) -> None:
+        late[0] = False
+
+    monkeypatch.setattr(router._feedback, "_passed", stored_meanwhile)
+    assert (await http.post("/feedback", json={"task": task, "value": 1.0})).json()["again"] is False
+    assert [event.value for event in await judged(bus)] == [1.0, 0.0, 1.0]
+
+
 async def test_a_click_that_is_sent_twice_at_once_is_stored_once(
     http: httpx.AsyncClient, router: RouterService, bus: Bus
 ) -> None:
