@@ -45,10 +45,8 @@ class Grid(Table):
                 least += FOLD_LEAST
                 continue
             size = self._measure_column(console, wide, column)
-            if column.no_wrap:
+            if column.no_wrap or self.spare:  # with spare columns: rather below its row than in pieces
                 least += size.maximum
-            elif self.spare:  # rather below its row than in syllables
-                least += size.minimum
             else:
                 least += min(size.minimum, FOLD_LEAST + sum(self._padding_of(column)))
         return least + self._extra_width

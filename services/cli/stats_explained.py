@@ -135,7 +135,8 @@ def _notes(name: str, body: Json) -> list[str]:
         lines.append("It is used rounded to hundredths.")
     own = body["row"]["fields"].get(name, {})
     if own.get("p50") is not None:
-        lines.append(f"Seen here as it ran: half at most {exact(own['p50'])}, 95 % at most {exact(own['p95'])}.")
+        seen = "Seen here" if name == "quality" else "Seen here as it ran"
+        lines.append(f"{seen}: half at most {exact(own['p50'])}, 95 % at most {exact(own['p95'])}.")
     if ran := body["as_ran"].get(name):
         lines.append(
             f"Just this cell: {exact(ran['observed'])} as it ran × {exact(ran['streams'])} for streams side by side"

@@ -178,13 +178,18 @@ RESTARTED = {
 }
 
 
+PAST = {"drift": "half a one for its speed"}
+"""What samples of a former state are worth (``schemas.evidence``), where it is not three at most."""
+
+
 def restarted(row: Json) -> str:
-    """``it began anew 2 h ago because the speed changed: 96.0 tok/s before; 40 samples from before count as 3 at most``."""
+    """``began anew 2 h ago, because the speed changed, 96.0 tok/s as it ran before; the 40 samples from then …``."""
     found = row["restarted"]
     before = "" if found["before"] is None else f", {numbers.plain(found['before'])} tok/s as it ran before"
     why = RESTARTED.get(found["why"]) or str(found["why"])
     count = f"{found['n']} sample{'' if found['n'] == 1 else 's'}"
-    return f"began anew {numbers.ago_roughly(found['age_s'])}, because {why}{before}; the {count} from then count as 3 at most"
+    past = PAST.get(found["why"], "3 at most")
+    return f"began anew {numbers.ago_roughly(found['age_s'])}, because {why}{before}; the {count} from then count as {past}"
 
 
 def _below(body: Json, rows: list[Json]) -> list[RenderableType]:

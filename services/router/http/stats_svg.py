@@ -24,7 +24,7 @@ text { font-family: system-ui, -apple-system, "Segoe UI", "Noto Sans", sans-seri
 .unknown { fill: none; stroke: var(--line); stroke-dasharray: 3 3 }
 """
 MARGIN, LINE, HEIGHT, GAP = 20, 20, 28, 3
-CHAR = 7.4
+CHAR, BOLD = 7.4, 8.4
 """A letter's mean width at 13 px, on the wide side."""
 LABEL_MOST, COLUMN_MOST, COLUMN_LEAST = 42, 20, 9
 """In letters. What is longer is cut here; a pointer held over it shows the whole."""
@@ -60,7 +60,7 @@ def _map(root: Element, found: HeatMap, top: int) -> tuple[int, int]:
         _text(root, "Nothing was measured of this yet.", MARGIN, top + LINE, "soft")
         return top + 2 * LINE, MARGIN
     labels = [(row.model, row.domain or "") for row in found.rows]
-    left = MARGIN + round(CHAR * min(max(len(f"{model} {domain}") for model, domain in labels) + 2, LABEL_MOST + 2))
+    left = MARGIN + round(BOLD * min(max(len(f"{model} {domain}") for model, domain in labels) + 1, LABEL_MOST + 1))
     wide = round(CHAR * min(max(COLUMN_LEAST, *(len(name) + 1 for name in found.columns)), COLUMN_MOST))
     top += LINE + 4
     for at, name in enumerate(found.columns):
