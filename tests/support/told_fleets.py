@@ -15,10 +15,11 @@ from typing import Any, NamedTuple
 from schemas.codec import decode
 from schemas.events import Event, QualityJudged, TaskCompleted, Times, Tokens, WorkerLoad
 from schemas.subjects import heartbeat_subject
-from services.cli.parts import BackendAt, Surroundings, worker_part
+from services.cli.parts import BackendAt, Surroundings, benchmarker_part, worker_part
 from services.cli.stack import Stack
 from services.runtime.bus import Bus
 from services.runtime.ids import new_id
+from services.runtime.settings import Benchmarker
 from support.eventually import eventually
 from support.proving import Json, Proof
 from support.stub_ollama import StubOllama
@@ -61,6 +62,19 @@ async def told_fleet(data: Path, machines: Mapping[str, Machine], settings: str 
         running.push_async_callback(proof.http.aclose)
         await proof.quiet()
         yield proof
+
+
+async def measuring(proof: Proof, data: Path) -> None:
+    """Start the benchmarker of a told fleet, now and not before: what happened until then is its past."""
+    around = Surroundings(data / "fleet", proof.stack.nats_url, proof.stack.router_url, data / "headrace.toml")
+    await proof.stack.supervisor.start([benchmarker_part(around, Benchmarker())])
+
+
+async def probed(proof: Proof, machine: str) -> list[TaskCompleted]:
+    """The probes that it has completed."""
+    worker, log = (await ids(proof))[machine], await proof.log()
+    found = [entry.event for entry in log if isinstance(entry.event, TaskCompleted)]
+    return [event for event in found if event.kind == "bench" and event.worker == worker]
 
 
 def say_use(data: Path, machine: str, use: float | None) -> Path:
