@@ -21,7 +21,8 @@ GPU_MOST = 0.10
 PRESSURE_MOST = 0.10
 """Of a machine without a GPU: the share of the time in which somebody waited for a CPU. It holds our own processes' starts too,
 so it keeps back what is unasked by choice, and not the one probe after a join, a wake or a new model."""
-EVICTS_AFTER_S = 600.0
+LOADS_AFTER_S, EVICTS_AFTER_S = 15.0, 600.0
+"""Without anybody there: a load goes on to its end whoever comes, and a model that was driven out has to be loaded again."""
 SHADOW_FOR_REAL = 4
 
 
@@ -49,7 +50,7 @@ def why_not(debt: Debt, fleet: Fleet, now_us: int, *, cost_s: float = 0.0, rules
         not_now(fleet, machine, now_us, rules)
         or others(machine, now_us, free=debt.free)
         or _tells_too_little(debt, machine, now_us)
-        or _evicts(debt, fleet, machine, now_us)
+        or _loads(debt, fleet, machine, now_us)
         or _over_budget(debt, fleet, machine, cost_s, rules)
     )
 
@@ -156,15 +157,18 @@ def _tells_too_little(debt: Debt, machine: Machine, now_us: int) -> str | None:
     return None
 
 
-def _evicts(debt: Debt, fleet: Fleet, machine: Machine, now_us: int) -> str | None:
-    """Somebody's model stays in memory, unless nobody has used the machine for long."""
-    if not debt.evicts:
+def _loads(debt: Debt, fleet: Fleet, machine: Machine, now_us: int) -> str | None:
+    """A model that is not in memory takes its time, and perhaps another one's place."""
+    if not debt.loads and not debt.evicts:
         return None
     near = neighbours(fleet, machine.report.worker)
     since_us = max(max(m.used_us, m.boot_us, m.woke_us) for w, m in fleet.machines.items() if w in near)
-    if now_us - since_us < EVICTS_AFTER_S * US:
+    idle_s = (now_us - since_us) / US
+    if debt.evicts and idle_s < EVICTS_AFTER_S:
         return "another model would have to go, and the machine was used less than 10 min ago"
-    return None
+    return (
+        "the model would have to be loaded, and the machine was used a moment ago" if idle_s < LOADS_AFTER_S else None
+    )
 
 
 def _over_budget(debt: Debt, fleet: Fleet, machine: Machine, cost_s: float, rules: Rules) -> str | None:

@@ -46,7 +46,8 @@ Reason = Literal[
 
 
 class Debt(msgspec.Struct, frozen=True, kw_only=True):
-    """``free``: apart from the budget. ``evicts``: the model would drive another one out of the machine's memory."""
+    """``free``: apart from the budget. ``loads``: the model is not known to be in memory; ``evicts``: it would drive another one
+    out of it."""
 
     kind: Literal["probe", "quality"]
     model: str
@@ -55,6 +56,7 @@ class Debt(msgspec.Struct, frozen=True, kw_only=True):
     reason: Reason
     gain: float
     free: bool = False
+    loads: bool = False
     evicts: bool = False
 
 
@@ -65,17 +67,18 @@ class _Place(NamedTuple):
     worker: str
     machine: Machine
     info: ModelInfo
+    loads: bool
     evicts: bool
 
 
 def debts(fleet: Fleet, stats: Statistics, use: Use, now_us: int, *, stale_s: float = STALE_S) -> tuple[Debt, ...]:
-    """Best first: what is apart from the budget, then by falling gain."""
+    """Best first: what is apart from the budget, what is in memory, then by falling gain."""
     share = use.in_use(now_us)
     places = list(_places(fleet, {model for model, _ in share}))
     gains = _gains(places, stats, use, share, now_us)
     found = [debt for place in places for debt in _probes(place, stats, use, share, gains, now_us, stale_s)]
     found += _unjudged(places, stats, share, now_us)
-    return tuple(sorted(found, key=lambda d: (not d.free, -d.gain, d.model, d.domain, d.worker)))
+    return tuple(sorted(found, key=lambda d: (not d.free, d.loads, -d.gain, d.model, d.domain, d.worker)))
 
 
 def _places(fleet: Fleet, used: set[str]) -> Iterator[_Place]:
@@ -88,9 +91,9 @@ def _places(fleet: Fleet, used: set[str]) -> Iterator[_Place]:
                 continue
             is_there = resident(machine, info)
             if is_there or fits(machine, info):
-                yield _Place(info.name, worker, machine, info, False)
+                yield _Place(info.name, worker, machine, info, loads=not is_there, evicts=False)
             elif info.name in used:
-                yield _Place(info.name, worker, machine, info, is_there is not None)
+                yield _Place(info.name, worker, machine, info, loads=True, evicts=is_there is not None)
 
 
 def answers(machine: Machine, info: ModelInfo) -> bool:
@@ -149,7 +152,7 @@ def _probes(
     def debt(reason: Reason, domain: str, gain: float) -> Debt:
         return Debt(
             kind="probe", model=model, worker=worker, domain=domain, reason=reason, gain=gain,
-            free=reason in FREE_REASONS, evicts=place.evicts,
+            free=reason in FREE_REASONS, loads=place.loads, evicts=place.evicts,
         )  # fmt: skip
 
     if (reason := _happened(place, last_us, now_us)) is not None:

@@ -55,7 +55,7 @@ class Prober:
             self._ground.stats, debt.model, debt.domain, debt.worker,
             model_bytes=info.bytes if info is not None else None, now_us=self._ground.now_us(),
         )  # fmt: skip
-        load_s = (known.load.value or 0.0) if debt.evicts else 0.0
+        load_s = (known.load.value or 0.0) if debt.loads else 0.0
         return load_s + seconds(known, PROMPT_TOKENS, self._ground.settings.probe_tokens)
 
     async def pay(self, debt: Debt, asks: Asks) -> None:

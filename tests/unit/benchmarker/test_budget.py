@@ -159,6 +159,18 @@ def test_a_model_is_driven_out_only_after_ten_minutes_without_anybody() -> None:
     assert may_start(a_debt(evicts=True), world.fleet, world.now_us)
 
 
+def test_a_load_which_nobody_can_stop_halfway_waits_for_a_longer_rest() -> None:
+    world = World()
+    world.join("desk", info("m"), info("n"), resident=("n",), ram_available_bytes=99 * GB)
+    assert [(d.model, d.loads) for d in world.debts()] == [("n", False), ("m", True)]
+    world.passes(10)
+    first, second = world.debts()
+    assert may_start(first, world.fleet, world.now_us)
+    assert "have to be loaded" in str(why_not(second, world.fleet, world.now_us))
+    world.passes(5)
+    assert may_start(second, world.fleet, world.now_us)
+
+
 def test_after_a_task_only_the_next_heartbeat_tells_which_models_are_still_in_memory() -> None:
     world = World()
     world.join("desk", info("m"), info("n"), resident=("m",))
