@@ -12,8 +12,7 @@ import pytest
 from support.source import ROOT
 
 FAULTS = Path(__file__).parent / "faults"
-TOLD = ("s1", "s3", "s4", "s5", "s6", "s7", "s8", "s10")
-"""S2 and S9 are the benchmarker's."""
+TOLD = ("s1", "s2", "s3", "s4", "s5", "s6", "s7", "s8", "s9", "s10")
 
 
 @pytest.fixture(scope="module")
