@@ -69,14 +69,13 @@ class HeatMap:
             if self._has_domains and row["model"] != before:
                 yield Text(row["model"], style="bold", overflow="fold")
             elif not self._has_domains and cell_len(name) > label:
-                yield Text(name, overflow="fold")
+                yield Text(name, style="bold", overflow="fold")
                 name = ""
             before = row["model"]
-            line = Text(_padded(name, label))
+            line = Text.assemble((_padded(name, label), "" if self._has_domains else "bold"))
             for cell in row["blocks"][start:end]:
                 line.append(" " * GAP)
                 line.append_text(self._block(cell, block))
-            line.rstrip()
             yield line
 
     def _block(self, cell: Json, size: int) -> Text:

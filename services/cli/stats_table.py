@@ -178,7 +178,7 @@ RESTARTED = {
 }
 
 
-PAST = {"drift": "half a one for its speed"}
+PAST = {"drift": "half a sample"}
 """What samples of a former state are worth (``schemas.evidence``), where it is not three at most."""
 
 
