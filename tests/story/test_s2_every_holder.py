@@ -15,6 +15,7 @@ from support.proving import MODEL
 from support.stub_server import Pace, StubServer
 from support.told_fleets import (
     Machine,
+    beats,
     candidate as row,
     chats,
     ids,
@@ -60,6 +61,7 @@ async def test_s2_the_fast_machine_is_measured_although_the_other_would_win_and_
         await measuring(proof, tmp_path)
         assert len(await eventually(lambda: probed(proof, "new"), within_s=20, every_s=0.2)) == 1
         await known(proof)
+        await beats(proof, 2)
         shown = await preview(proof, domain="general")
         new, old = row(shown, "new")["decode"], row(shown, "old")["decode"]
         assert (new["level"], new["n"]) == ("cell", 1)

@@ -14,7 +14,7 @@ from support.bench_world import World
 from support.eventually import eventually
 from support.proving import MODEL, Proof
 from support.stub_server import Pace, StubServer
-from support.told_fleets import Machine, chats, known, measuring, probed, told_fleet
+from support.told_fleets import Machine, beats, chats, known, measuring, probed, told_fleet
 
 QUICK = "[benchmarker]\nidle_s = 0.5\nprobe_tokens = 16\n"
 HOUR_S = 3600.0
@@ -58,6 +58,7 @@ async def test_s9_a_machine_that_slept_through_the_round_is_measured_when_it_wak
         assert len(await eventually(lambda: probed(proof, "sleeper"), within_s=30, every_s=0.2)) == 1
         await proof.quiet()
         await known(proof)
+        await beats(proof, 2)
         assert await chats(proof, 3, at_once=1, max_tokens=60, headrace={"domain": "general"}) == ["sleeper"] * 3
 
 
