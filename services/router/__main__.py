@@ -11,6 +11,7 @@ from pathlib import Path
 import msgspec
 
 from services.router.domains import compile_rules
+from services.router.http.access import Access
 from services.router.http.app import create_app
 from services.router.http.serving import serving
 from services.router.routes_file import default_path, watch_routes
@@ -70,9 +71,10 @@ async def _run(life: Lifecycle, args: argparse.Namespace) -> None:
     service.tuned(tuning)
     try:
         await service.start()
+        access = Access(keys=settings.keys, http=settings.http)
         host = args.host or settings.router.host
         port = args.port if args.port is not None else settings.router.port
-        async with serving(create_app(service), host, port) as url:
+        async with serving(create_app(service, access=access), host, port) as url:
             log.info("router listens", action="router_listens", url=url, router=router)
             if args.url_file is not None:
                 _write(args.url_file, url)

@@ -19,6 +19,8 @@ OrderK = Annotated[float, msgspec.Meta(ge=0, le=3.3)]
 Port = Annotated[int, msgspec.Meta(ge=-1, le=65_535)]
 Mac = Annotated[str, msgspec.Meta(pattern="^([0-9A-Fa-f]{2}[:-]?){5}[0-9A-Fa-f]{2}$")]
 
+Sha256 = Annotated[str, msgspec.Meta(pattern="^[0-9A-Fa-f]{64}$")]
+
 
 class Section(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A table of the file."""
@@ -149,6 +151,23 @@ class Wake(Section, frozen=True, kw_only=True):
             raise ValueError("says neither a command nor a mac; one of them wakes the machine")
 
 
+class Key(Section, frozen=True, kw_only=True):
+    """A caller's key, by its SHA-256 in hex. ``may_speak_for_users``: its requests may name the client that they are for."""
+
+    sha256: Sha256
+    may_speak_for_users: bool = False
+    admin: bool = False
+
+
+class Http(Section, frozen=True, kw_only=True):
+    """Further names of headers, beside the router's own and Open WebUI's: the first that a request has counts."""
+
+    session_headers: tuple[str, ...] = ()
+    client_headers: tuple[str, ...] = ()
+    message_headers: tuple[str, ...] = ()
+    task_headers: tuple[str, ...] = ("x-openwebui-task",)
+
+
 class Privacy(Section, frozen=True, kw_only=True):
     """``keep_s``: how long prompts and answers are kept. Below 2 h, a prompt goes when its task has ended, and its answer after
     ``keep_s``, at least 60 s; so 0 is until answered."""
@@ -168,6 +187,8 @@ class Settings(Section, frozen=True, kw_only=True):
     limits: Limits = Limits()
     wake: dict[str, Wake] = {}
     privacy: Privacy = Privacy()
+    keys: dict[str, Key] = {}
+    http: Http = Http()
 
     def model_names(self) -> dict[str, ModelName]:
         """``[models]`` with each short form written out."""

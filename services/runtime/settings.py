@@ -2,7 +2,7 @@
 
 Answers "how should it behave here?". The environment stands over the file, the file over the defaults of ``sections``. A key that
 does not exist or cannot be so is refused by name, never ignored: a misspelt limit would be no limit. Lists in the environment are
-separated by commas; the tables ``[models]``, ``[domains]`` and ``[wake]`` come from the file only.
+separated by commas; the tables ``[models]``, ``[domains]``, ``[wake]`` and ``[keys]`` come from the file only.
 """
 
 from __future__ import annotations
@@ -21,6 +21,8 @@ from schemas.subjects import ANY_LANE
 from services.runtime.sections import (
     Benchmarker,
     DomainRules,
+    Http,
+    Key,
     Limit,
     Limits,
     ModelName,
@@ -38,6 +40,8 @@ from services.runtime.sections import (
 __all__ = [
     "Benchmarker",
     "DomainRules",
+    "Http",
+    "Key",
     "Limit",
     "Limits",
     "ModelName",

@@ -8,17 +8,19 @@ from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 
 from schemas.errors import HeadraceError
+from services.router.http.access import Access
 from services.router.http.benching import bench_routes
 from services.router.http.compare import compare_routes
 from services.router.http.deciding import deciding_routes
 from services.router.http.feedback import feedback_routes
+from services.router.http.gate import Gate
 from services.router.http.live import Timing
 from services.router.http.metrics import metrics_routes
 from services.router.http.native import native_routes
 from services.router.http.openai import openai_routes
 from services.router.http.overview import overview_routes
 from services.router.http.pausing import pausing_routes
-from services.router.http.problems import INTERNAL, Problem, http_problem, problem_of, respond
+from services.router.http.problems import INTERNAL, Problem, http_problem, problem_of, respond_to
 from services.router.http.stats_routes import stats_routes
 from services.router.port import RouterPort
 from services.runtime.logs import logger
@@ -26,11 +28,12 @@ from services.runtime.logs import logger
 log = logger("http")
 
 
-def create_app(router: RouterPort, *, timing: Timing | None = None) -> FastAPI:
-    """``timing`` is for tests; the defaults are what docs/http.md promises."""
+def create_app(router: RouterPort, *, timing: Timing | None = None, access: Access | None = None) -> FastAPI:
+    """``timing`` is for tests; the defaults are what docs/http.md promises. ``access``: who may ask; everybody unless said."""
     timing = timing or Timing()
     # The interactive pages would load scripts from elsewhere; /openapi.json stays.
     app = FastAPI(title="Headrace", docs_url=None, redoc_url=None, redirect_slashes=False)
+    app.add_middleware(Gate, access=access or Access())
     app.include_router(native_routes(router, timing))
     app.include_router(deciding_routes(router))
     app.include_router(overview_routes(router))
@@ -72,4 +75,4 @@ async def _on_crash(request: Request, error: Exception) -> Response:
 
 
 def _answer(request: Request, problem: Problem) -> Response:
-    return respond(problem, openai=request.url.path.startswith("/v1/"))
+    return respond_to(request.url.path, problem)

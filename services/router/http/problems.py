@@ -1,4 +1,4 @@
-"""What went wrong, for whom, in which form? One value per error, two forms: ours and OpenAI's (docs/http.md, "Errors").
+"""What went wrong, for whom, in which form? One value per error; ours, OpenAI's, Anthropic's and Ollama's forms (docs/http.md).
 
 A client's mistake is never a 5xx.
 """
@@ -6,14 +6,14 @@ A client's mistake is never a 5xx.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import msgspec
 from starlette.responses import Response
 
 from schemas.errors import BusError, CannotRun, HeadraceError, UnknownModel, UnknownRoute, UnknownRun, UnknownTarget
-from services.router.http.reading import BadRequest
+from services.router.http.reading import BadRequest, Refused
 from services.router.port import Busy, TaskStatus, TooLarge, UnknownDomain, UnknownWorker
 from services.router.rating import NotRated
 
@@ -48,6 +48,9 @@ def problem_of(error: HeadraceError) -> Problem:
             return Problem(
                 status=400, code="invalid_request", message=message, field=error.field, nearest=error.nearest
             )
+        case Refused():
+            code = "unauthorized" if error.status == 401 else "forbidden"
+            return Problem(status=error.status, code=code, message=message)
         case TooLarge():
             return Problem(status=413, code="too_large", message=message)
         case UnknownModel():
@@ -132,24 +135,61 @@ def native_form(problem: Problem) -> dict[str, Any]:
     }
 
 
+_OPENAI_TYPES = {401: "authentication_error", 403: "permission_error", 429: "rate_limit_error"}
+_ANTHROPIC_TYPES = {
+    401: "authentication_error",
+    403: "permission_error",
+    404: "not_found_error",
+    413: "request_too_large",
+    429: "rate_limit_error",
+    503: "overloaded_error",
+    504: "timeout_error",
+}
+
+
 def openai_form(problem: Problem) -> dict[str, Any]:
-    if problem.status == 429:
-        kind = "rate_limit_error"
-    elif problem.status >= 500:
-        kind = "server_error"
-    else:
-        kind = "invalid_request_error"
-    code = "model_not_found" if problem.code == "unknown_model" else problem.code
+    kind = _OPENAI_TYPES.get(problem.status, "server_error" if problem.status >= 500 else "invalid_request_error")
+    code = {"unknown_model": "model_not_found", "unauthorized": "invalid_api_key"}.get(problem.code, problem.code)
     error: dict[str, Any] = {"message": problem.message, "type": kind, "param": problem.field, "code": code}
     if problem.numbers:
         error["numbers"] = problem.numbers  # clients of OpenAI skip what they do not know
     return {"error": error}
 
 
-def respond(problem: Problem, *, openai: bool, headers: Mapping[str, str] | None = None) -> Response:
-    form = openai_form(problem) if openai else native_form(problem)
+def anthropic_form(problem: Problem) -> dict[str, Any]:
+    kind = _ANTHROPIC_TYPES.get(problem.status, "api_error" if problem.status >= 500 else "invalid_request_error")
+    return {"type": "error", "error": {"type": kind, "message": problem.message}}
+
+
+def ollama_form(problem: Problem) -> dict[str, Any]:
+    return {"error": problem.message}
+
+
+Form = Callable[[Problem], dict[str, Any]]
+FORMS: tuple[tuple[str, Form], ...] = (
+    ("/v1/messages", anthropic_form),
+    ("/v1/", openai_form),
+    ("/api/", ollama_form),
+    ("/", native_form),
+)
+"""The form of a path is that of the first beginning that it has."""
+
+
+def form_of(path: str) -> Form:
+    return next((form for beginning, form in FORMS if path.startswith(beginning)), native_form)
+
+
+def respond(
+    problem: Problem, *, openai: bool = False, form: Form | None = None, headers: Mapping[str, str] | None = None
+) -> Response:
+    form = form or (openai_form if openai else native_form)
     all_headers = dict(headers or {})
     if problem.retry_after_s is not None:
         # HTTP knows whole seconds only, and 0 would invite a busy loop.
         all_headers["retry-after"] = str(max(1, math.ceil(problem.retry_after_s)))
-    return Response(msgspec.json.encode(form), problem.status, all_headers, media_type="application/json")
+    return Response(msgspec.json.encode(form(problem)), problem.status, all_headers, media_type="application/json")
+
+
+def respond_to(path: str, problem: Problem, headers: Mapping[str, str] | None = None) -> Response:
+    """In the form that clients of ``path`` expect."""
+    return respond(problem, form=form_of(path), headers=headers)

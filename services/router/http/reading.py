@@ -32,6 +32,14 @@ class BadRequest(HeadraceError, ValueError):
         self.nearest = nearest
 
 
+class Refused(HeadraceError, PermissionError):
+    """401 without a key that is known, 403 with one that may not do this."""
+
+    def __init__(self, message: str, status: int) -> None:
+        super().__init__(message)
+        self.status = status
+
+
 async def read_json(request: Request) -> dict[str, Any]:
     """The body as one JSON object. Raises BadRequest or TooLarge."""
     return parse_object(await read_body(request))
