@@ -109,10 +109,11 @@ WITH {weighed(where)}, tallies AS (
     SELECT cell, list({{peer: peer, n: n, x: x, w: w, wx: wx}} ORDER BY peer) FILTER (WHERE n > 0 OR w > 0)::{TALLY}[] AS pairs
     FROM tallies GROUP BY cell
 ), seen AS (
-    SELECT cell, max(seq) AS last_seq FROM picked GROUP BY cell
+    SELECT cell, any_value(model) AS model, any_value(domain) AS domain, any_value(worker) AS worker, max(seq) AS last_seq
+    FROM picked GROUP BY cell
 )
 SELECT
-    a.cell, any_value(a.model) AS model, any_value(a.domain) AS domain, any_value(a.worker) AS worker,
+    a.cell, any_value(seen.model) AS model, any_value(seen.domain) AS domain, any_value(seen.worker) AS worker,
     any_value(states.digest) AS digest, any_value(states.quantisation) AS quantisation,
     arg_max(a.model_bytes, a.seq) FILTER (WHERE kind = 'speed' AND NOT old AND a.model_bytes IS NOT NULL) AS model_bytes,
     {", ".join(columns)},

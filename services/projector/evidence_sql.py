@@ -73,14 +73,15 @@ def _divided(where: str) -> str:
     """``schemas.evidence.divide``, but for drift."""
     return f"""
 picked AS (
-    SELECT s.* REPLACE (if(kind = 'quality' AND (quality_u IS NULL OR coalesce(quality_w_u, 0) = 0), 'void', kind) AS kind),
-        k.cell, k.model, k.domain, k.worker, k.digest, k.quantisation, k.model_bytes, k.task_kind
+    SELECT s.* EXCLUDE (cid, attempt, outcome, finish_reason, prompt_tok, cached_tok, thinking_tok, prompt_chars)
+        REPLACE (if(kind = 'quality' AND (quality_u IS NULL OR coalesce(quality_w_u, 0) = 0), 'void', kind) AS kind), k.cell,
+        k.model, k.domain, k.worker, k.digest, k.quantisation, k.model_bytes, k.task_kind
     FROM samples s JOIN cell_key k USING (cid) WHERE {where}
 ), replaced AS (
     SELECT seq FROM picked WHERE source IN ('thumb', 'signal') AND task IS NOT NULL
     QUALIFY row_number() OVER (PARTITION BY cell, source, task, judge, peer ORDER BY seq DESC) > 1
 ), counted AS (
-    SELECT * FROM picked ANTI JOIN replaced USING (seq)
+    SELECT * EXCLUDE (model, domain, worker, task, judge) FROM picked ANTI JOIN replaced USING (seq)
 ), identities AS (
     SELECT cell, {_now("digest")}, {_now("quantisation")} FROM counted GROUP BY cell
 ), changes AS (
@@ -88,8 +89,8 @@ picked AS (
         {_until("digest")}, {_until("quantisation")}
     FROM counted p JOIN identities n ON p.cell = n.cell GROUP BY p.cell
 ), divided AS (
-    SELECT p.*, p.seq <= greatest(c.digest_until, c.quantisation_until) OR coalesce(p.digest <> c.digest, false)
-        OR coalesce(p.quantisation <> c.quantisation, false) AS other
+    SELECT p.* EXCLUDE (digest, quantisation), p.seq <= greatest(c.digest_until, c.quantisation_until)
+        OR coalesce(p.digest <> c.digest, false) OR coalesce(p.quantisation <> c.quantisation, false) AS other
     FROM counted p JOIN changes c ON p.cell = c.cell
 )"""
 
@@ -124,7 +125,9 @@ rates AS (
 
 
 def weighed(where: str) -> str:
-    """``schemas.evidence.weighed``. ``where`` chooses cells by ``k.cell``."""
+    """``schemas.evidence.weighed``. ``where`` chooses cells by ``k.cell``.
+
+    Each step takes along what a later one needs and nothing else: whole rows cost a third more."""
     return f"""{_divided(where)}, {_drifted()}, parted AS (
     SELECT p.* EXCLUDE (other), other OR (p.kind = 'speed' AND p.seq < s.drifted) AS old
     FROM divided p JOIN states s ON p.cell = s.cell WHERE NOT (other AND p.kind IN ('failure', 'void'))
