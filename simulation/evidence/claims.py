@@ -63,6 +63,13 @@ def document(results: Results) -> str:
     for case, title in (("quality", "30 %"), ("quality_few", "10 %")):
         if rows := table(results, case, BEFORE_AFTER, QUALITY_ROWS):
             lines += ["", f"### Quality regret, points of 100 per task, {title} of tasks with a thumb", "", *rows]
+    rows = table(
+        results, "quality", (("runs", "a seed"),),
+        (("shadow", "shadow runs, of 300 that were allowed"), ("verdicts of", "verdicts"),
+         ("newcomer", "evaluations of the newcomer in the domain that had the fewest")),
+    )  # fmt: skip
+    if rows:
+        lines += ["", "### What the evaluations took", "", *rows]
     if rows := table(results, "throttled", RUNS, (("lost", "rank lost after"), ("regained", "regained after"))):
         lines += ["", "### Runs of a machine until its throttling, and its end, is known", "", *rows]
     rows = table(

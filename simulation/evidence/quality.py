@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from simulation.evidence.quality_ours import Ours, Shadowed
 from simulation.evidence.quality_rivals import Rival, RowFallback, SampleCount
-from simulation.evidence.quality_world import JOINS_AT, TASKS, QualityWorld
+from simulation.evidence.quality_world import DOMAINS, JOINS_AT, NEW, TASKS, QualityWorld
 
 Numbers = dict[str, float]
 LEARNERS: tuple[type[Rival] | type[Ours], ...] = (SampleCount, RowFallback, Ours, Shadowed)
@@ -27,8 +27,8 @@ def quality(seed: int, *, share: float = 0.30, tasks: int = TASKS, joins_at: int
         for at in range(0, tasks, BIN):
             found[f"{made.name} @{at + BIN}"] = _mean(regrets[at : at + BIN])
         if isinstance(learner, Shadowed):
-            found |= {"shadow runs": float(learner.fleet.shadows), "verdicts": float(learner.verdicts)}
-            found["least judged"] = float(learner.least_judged())
+            found |= {"shadow runs": float(learner.fleet.shadows), "verdicts of runs": float(learner.verdicts)}
+            found["newcomer runs"] = float(min(learner.evaluated(NEW, domain) for domain in DOMAINS))
             learner.runner.close()
     return found
 

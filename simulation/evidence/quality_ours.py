@@ -112,11 +112,8 @@ class Shadowed(Ours):
         )  # fmt: skip
         self.runner = asyncio.Runner()
 
-    def least_judged(self) -> float:
-        """Evaluations of the cell that has the fewest; of those that only people judged, none."""
-        return min(self.evaluated(model, domain) for model in self.models for domain in DOMAINS)
-
     def evaluated(self, model: str, domain: str) -> int:
+        """How often a check or a judge told something of it."""
         cells = [self.samples.get((model, domain, worker), []) for worker in (WORKER, None)]
         return sum(
             sample.source in ("check", "judge") and bool(sample.quality_w_u) for cell in cells for sample in cell
