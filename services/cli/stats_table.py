@@ -71,7 +71,7 @@ def stats(body: Json, which: Which = "both") -> RenderableType:
         machine = Text(row.get("worker_name") or row["worker"] or NOBODY, style="bold" if row["worker"] else "dim")
         more = (_own(row["fields"], name) for name in learned)
         table.add_row(row["model"], row["domain"], machine, *_CELLS[which](row), *more)
-    return Group(table, *_below(body, rows))
+    return Group(table, *_below(body, rows, which))
 
 
 def _differs(row: Json) -> bool:
@@ -192,10 +192,10 @@ def restarted(row: Json) -> str:
     return f"began anew {numbers.ago_roughly(found['age_s'])}, because {why}{before}; the {count} from then count as {past}"
 
 
-def _below(body: Json, rows: list[Json]) -> list[RenderableType]:
+def _below(body: Json, rows: list[Json], which: Which) -> list[RenderableType]:
     """What the marks mean, and what is not shown."""
     told = []
-    if any("~" in (rate(row["expected"]["decode"]) + points(row["expected"]["quality"])) for row in rows):
+    if any("~" in cell for row in rows for cell in _CELLS[which](row)):
         told.append(LEGEND)
     if any(not row["worker"] for row in rows):
         told.append(f"{NOBODY} judged wherever it ran")
@@ -206,7 +206,7 @@ def _below(body: Json, rows: list[Json]) -> list[RenderableType]:
     ]
     if len(changed) > RESTARTS_SHOWN:
         told.append(f"… {len(changed) - RESTARTS_SHOWN} more began anew: `--json` has them")
-    if any(_differs(row) for row in rows):
+    if which != "quality" and any(_differs(row) for row in rows):
         told.append(AS_IT_RAN)
     if body.get("next_offset") is not None:
         left = numbers.count(body["total"] - body["next_offset"])

@@ -112,6 +112,14 @@ def test_a_rate_far_from_what_was_seen_is_explained() -> None:
     assert stats_table.AS_IT_RAN in text_of(stats_table.stats(body))
 
 
+def test_a_mark_is_explained_only_where_it_is_seen() -> None:
+    body = example("`GET /stats`")
+    assert "~ worked out" in text_of(stats_table.stats(body))
+    assert "~ worked out" not in text_of(stats_table.stats(body, "speed"))
+    body["rows"][0]["fields"]["decode"]["p50"] = 45.0
+    assert stats_table.AS_IT_RAN not in text_of(stats_table.stats(body, "quality"))
+
+
 def test_no_statistics_say_how_to_get_some() -> None:
     assert "headrace ask" in text_of(stats_table.stats({"rows": []}))
 
