@@ -19,7 +19,7 @@ from services.router.port import RouterPort, TaskStatus
 WELCOME = """\
 This is a Headrace router.
 
-  GET  /workers  /models  /routes  /stats  /queue  /readyz  /metrics
+  GET  /workers  /models  /routes  /stats  /stats.svg  /queue  /readyz  /metrics
   POST /route                  submit a prompt; then GET /task/{id}/stream
   GET  /route/preview?prompt=  what it would decide
   GET  /explain/{id}           why it decided so
