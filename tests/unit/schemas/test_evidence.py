@@ -45,6 +45,13 @@ def test_thumbs_of_other_clients_and_on_other_tasks_count_each() -> None:
     assert (found.quality.n, found.sources.thumb) == (4, 4)
 
 
+def test_a_thumb_that_comes_before_its_answers_completion_says_the_same() -> None:
+    early, late = cell(thumb(1, 1.0, digest="d1"), speed(2)), cell(speed(1), thumb(2, 1.0, digest="d1"))
+    assert (early.quality, early.sources, early.restarted) == (late.quality, late.sources, None)
+    of_a_new_file = cell(speed(1), thumb(2, 1.0, digest="d2"), speed(3, digest="d2"))
+    assert (of_a_new_file.quality.n, of_a_new_file.digest) == (1, "d2")
+
+
 def test_a_thumb_taken_back_leaves_nothing() -> None:
     found = cell(thumb(1, 1.0), thumb(2, 0.5, quality_w_u=0))
     assert (found.quality.n, found.quality.w, found.sources) == (0, 0, Sources())
