@@ -1,9 +1,9 @@
 """Which of a cell's samples count, and how much?
 
 Answers "what is the present state of this model on this machine, and what is only its past?". A model's change of digest or
-quantisation, or a machine's change of speed, begins a new state; what was before stays as its prior, worth three samples at most,
-and half a one where it was refuted. Pure and in integers, like all of the fold; ``services.projector.evidence_sql`` is the same in
-SQL. Never the present time.
+quantisation, or a machine's change of speed, begins a new state; what was before stays as its prior, worth three samples at
+most, and half a one where it was refuted. Pure and in integers, like all of the fold; ``services.projector.evidence_sql`` is the
+same in SQL. Never the present time.
 """
 
 from __future__ import annotations
