@@ -59,6 +59,33 @@ OPENAI = st.fixed_dictionaries(
         "tools": ANY_JSON | st.lists(ANY_JSON, max_size=2),
     },
 )
+NAMES = st.lists(st.sampled_from(["qwen3", "smollm2", "desktop", "w-2"]) | ANY_JSON, max_size=2)
+COMPARE = st.fixed_dictionaries(
+    {"prompt": st.just("hi") | ANY_JSON},
+    optional={
+        "messages": st.lists(MESSAGE, max_size=2) | ANY_JSON,
+        "models": NAMES | ANY_JSON,
+        "workers": NAMES | ANY_JSON,
+        "judge": st.booleans() | st.just("qwen3") | ANY_JSON,
+        "constraints": CONSTRAINTS | ANY_JSON,
+        "options": ANY_JSON,
+        "extra": ANY_JSON,
+        "session": ANY_JSON,
+    },
+)
+FEEDBACK = st.fixed_dictionaries(
+    {},
+    optional={
+        "task": st.just("t1") | ANY_JSON,
+        "message": ANY_JSON,
+        "compare": ANY_JSON | ANY_TEXT,
+        "rating": st.sampled_from([-1, 0, 1]) | ANY_JSON,
+        "value": st.floats(0, 1) | ANY_JSON,
+        "pick": st.integers(1, 3) | ANY_JSON,
+        "comment": ANY_JSON | ANY_TEXT,
+        "client": ANY_JSON | ANY_TEXT,
+    },
+)
 RULES = compile_rules({})
 PATIENT = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
@@ -106,9 +133,28 @@ def test_any_json_to_chat_is_answered_or_refused_by_name(body: Any) -> None:
 
 
 @PATIENT
+@given(ANY_JSON | FEEDBACK)
+def test_any_json_to_feedback_is_answered_or_refused_by_name(body: Any) -> None:
+    assert_documented(posted("/feedback", msgspec.json.encode(body)), {"invalid_request", "unknown_task"}, openai=False)
+
+
+@PATIENT
+@given(ANY_JSON | COMPARE)
+def test_any_json_to_compare_is_answered_or_refused_by_name(body: Any) -> None:
+    reply = posted("/compare", msgspec.json.encode(body))
+    if reply.status_code == 503:  # nobody may answer this now, which is true of what asks for too much
+        assert reply.json()["error"]["code"] == "busy"
+        return
+    if reply.status_code == 200:
+        assert "\nevent: done\n" in reply.text, reply.text
+        return
+    assert_documented(reply, {"invalid_request", "unknown_model"}, openai=False)
+
+
+@PATIENT
 @given(st.binary(max_size=60) | st.text(max_size=60).map(str.encode))
 def test_any_bytes_are_refused_by_name(body: bytes) -> None:
-    for path, openai in (("/route", False), ("/v1/chat/completions", True)):
+    for path, openai in (("/route", False), ("/feedback", False), ("/compare", False), ("/v1/chat/completions", True)):
         assert_documented(posted(path, body), {"invalid_request"}, openai=openai)
 
 

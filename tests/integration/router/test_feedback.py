@@ -300,3 +300,18 @@ async def test_a_signal_that_a_dead_dispatcher_left_unsaid_is_said_by_the_next_a
                 log: list[AnyEvent] = await whole_log(bus)
                 await bus.api("STREAM.PURGE.KV_router", {"filter": "$KV.router.snapshot"})
         assert len([event for event in log if isinstance(event, QualityJudged)]) == 1
+
+
+async def test_of_two_routers_the_dispatcher_says_the_signals_and_either_takes_a_rating(
+    natsd: EmbeddedServer, router: RouterService, stub: Stub, bus: Bus
+) -> None:
+    async with running_router(natsd.url, "r2") as other, over_http(other) as http:
+        await with_workers(other, 1)
+        stub.scripts.append(Script([ollama_done()]))
+        empty = await answered(other, text="one")
+        await answered(other, text="two")
+        await answered(other, text="two")
+        found = await signals(bus, "empty", "asked_again")
+        assert {event.by for event in found} == {"r1"}
+        assert (await http.post("/feedback", json={"task": empty, "rating": -1})).status_code == 200
+        assert [event.by for event in await judged(bus) if event.source == "thumb"] == ["r2"]
