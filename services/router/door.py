@@ -107,7 +107,7 @@ class Door:
         self._desk.live.drafts[task_id] = routed
         decision: list[Action] = [Publish(routed, routed_id(task_id))]
         mark_pending(self._desk.live, decision)
-        self._executor.start(decision)
+        asyncio.get_running_loop().call_soon(self._executor.start, decision)  # behind the tasks of text and fact
 
     def _refuse_full(self, client: str) -> None:
         """What was accepted a moment ago is not in the fold yet, and waits all the same."""

@@ -1,16 +1,20 @@
 """Does what the engine decided: publishes, puts, deletes, tells, creates. It decides nothing.
 
-Each action runs as a task of its own, so that publishes of one pass are pipelined in the engine's order; what comes of it goes
-back into ``Live``, and ``done`` is called so that the engine looks again.
+Facts and items leave at once, in the engine's order, any number of them; whatever does not go as smoothly, and every other
+action, runs as a task of its own. What comes of it goes back into ``Live``; ``done`` is called so that the engine looks again.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import Any
 
-from schemas.errors import BusError
-from schemas.subjects import control_subject
+from schemas.codec import encode
+from schemas.errors import BusError, HeadraceError
+from schemas.events import AnyEvent, type_of
+from schemas.subjects import control_subject, event_subject
 from schemas.work import encode_wire
 from services.router.dispatch.actions import (
     Action,
@@ -23,7 +27,8 @@ from services.router.dispatch.actions import (
     Wake,
 )
 from services.router.dispatch.live import Live
-from services.runtime.bus import Bus
+from services.runtime.answers import Answer
+from services.runtime.bus import Bus, ack_of
 from services.runtime.logs import logger
 from services.runtime.provision import delete_consumer, ensure_consumer
 
@@ -31,6 +36,8 @@ log = logger("router")
 
 TRY_S = 5.0
 """How long one action is tried before the engine may ask again: longer than a server's restart, shorter than a lease."""
+FIRST_S = 2.0
+"""An overloaded server answers within that; a first try without an answer is repeated under the same id."""
 AGAIN_S = 0.5
 """What was refused at once is not asked again at once: a full stream must not make a busy loop."""
 
@@ -54,20 +61,63 @@ class Executor:
     ) -> None:
         self._bus, self._live, self._now, self._position, self._done = bus, live, now, position, done
         self._wake = wake
-        self._running: set[asyncio.Task[None]] = set()
+        self._running: set[asyncio.Future[Any]] = set()
+        self._closed = False
 
     def start(self, actions: list[Action]) -> None:
         """Set them all going, in order."""
         for action in actions:
-            task = asyncio.create_task(self._run(action))
-            self._running.add(task)
-            task.add_done_callback(self._running.discard)
+            sent = self._sent(action) if isinstance(action, Publish | PutItem) else None
+            self._watch(sent or asyncio.create_task(self._run(action)))
 
     async def close(self) -> None:
-        for task in self._running:
-            task.cancel()
+        self._closed = True
+        for running in self._running:
+            running.cancel()
         if self._running:
             await asyncio.wait(self._running)
+
+    def _watch(self, running: asyncio.Future[Any]) -> None:
+        self._running.add(running)
+        running.add_done_callback(self._running.discard)
+
+    def _sent(self, action: Publish | PutItem) -> Answer | None:
+        """On its way, without a task that waits for its ack: most of what a router does. None: nothing was sent."""
+        if isinstance(action, PutItem):
+            subject, data = action.subject, b"" if action.look_first else encode_wire(action.item)
+        else:
+            subject, data = event_subject(type_of(action.event), action.event.by), self._encoded(action.event)
+        sent = self._bus.try_stored(subject, data, action.msg_id, timeout_s=FIRST_S) if data else None
+        if sent is not None:
+            sent.add_done_callback(partial(self._answered, action))
+        return sent
+
+    @staticmethod
+    def _encoded(event: AnyEvent) -> bytes:
+        """Nothing where it cannot be: the task will meet the same, and says so."""
+        try:
+            return encode(event)
+        except HeadraceError:
+            return b""
+
+    def _answered(self, action: Publish | PutItem, answer: Answer) -> None:
+        """Stored, as nearly always; else again from the start, under the same id."""
+        if self._closed:
+            return
+        try:
+            message = answer.result()
+            ack = None if message is None else ack_of(action.msg_id, message)
+        except BusError:
+            ack = None
+        if ack is None or ack.duplicate:
+            self._watch(asyncio.create_task(self._run(action)))
+            return
+        if isinstance(action, Publish):
+            self._stored(action, ack.seq)
+        else:
+            self._lies(action, ack.seq)
+        if self._is_news(action):
+            self._done()
 
     async def _run(self, action: Action) -> None:
         try:
@@ -125,7 +175,10 @@ class Executor:
         if ack.duplicate and ack.seq <= self._position():
             # The fold has passed whoever was first. If that did not count (a later version's fact), more of us will not either.
             await asyncio.sleep(AGAIN_S)
-        self._live.stored(action.key, ack.seq)
+        self._stored(action, ack.seq)
+
+    def _stored(self, action: Publish, seq: int) -> None:
+        self._live.stored(action.key, seq)
         self._live.folded(self._position())
 
     async def _put(self, action: PutItem) -> None:
@@ -135,6 +188,9 @@ class Executor:
         else:
             body = encode_wire(action.item)
             seq = (await self._bus.publish_stored(action.subject, body, action.msg_id, deadline_s=TRY_S)).seq
+        self._lies(action, seq)
+
+    def _lies(self, action: PutItem, seq: int) -> None:
         self._live.items[action.attempt] = (seq, self._now())
         self._live.not_stored(action.key)
 

@@ -7,6 +7,7 @@ restarts. It never uses nats-py's JetStream client, ``fetch`` or watchers.
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any, NamedTuple
 
 import msgspec
@@ -15,9 +16,11 @@ from schemas.codec import encode
 from schemas.errors import BusError
 from schemas.events import Event, type_of
 from schemas.subjects import event_subject
+from services.runtime.answers import Answer, give_up
 from services.runtime.connection import Connection, Listening, public_url
 from services.runtime.ids import new_id
 from services.runtime.stored import Headers, StoredMessage, parse_direct
+from services.runtime.wire import Arrived
 
 DEADLINE_S = 30.0
 """How long a publish is repeated before its caller hears of it: longer than a server's restart or a pause of 10 s."""
@@ -49,6 +52,17 @@ class _PubAck(msgspec.Struct):
     error: _ApiError | None = None
 
 
+def ack_of(subject: str, message: Arrived) -> Ack:
+    """What the server said to a publish. Raises BusError where it refused it."""
+    try:
+        ack = msgspec.json.decode(message.data, type=_PubAck)
+    except msgspec.DecodeError as error:
+        raise BusError(f"{subject}: not a publish ack: {message.data[:80]!r}; is it a stream's subject?") from error
+    if ack.error is not None:
+        raise BusError(f"{subject}: {ack.error.description} ({ack.error.err_code})", ack.error.err_code)
+    return Ack(ack.seq, ack.duplicate)
+
+
 class Bus(Connection):
     """Made by ``await Bus.connect(…)``; an async context manager that closes it."""
 
@@ -70,13 +84,25 @@ class Bus(Connection):
         """Returns when the server has stored it. Repeated under the same id over reconnects, so that it is stored once;
         raises BusError on a refusal at once, and after ``deadline_s`` without an answer (it may be stored then)."""
         message = await self.call(subject, data, {**(headers or {}), "Nats-Msg-Id": msg_id}, deadline_s)
-        try:
-            ack = msgspec.json.decode(message.data, type=_PubAck)
-        except msgspec.DecodeError as error:
-            raise BusError(f"{subject}: not a publish ack: {message.data[:80]!r}; is it a stream's subject?") from error
-        if ack.error is not None:
-            raise BusError(f"{subject}: {ack.error.description} ({ack.error.err_code})", ack.error.err_code)
-        return Ack(ack.seq, ack.duplicate)
+        return ack_of(subject, message)
+
+    def try_stored(self, subject: str, data: bytes, msg_id: str, *, timeout_s: float) -> Answer | None:
+        """One try, sent before this returns and without a task to wait for it. The answer is for ``ack_of``; None in it: none came,
+        or the connection was lost, and it may be stored or not. None instead of it: nothing was sent."""
+        token = self._answers.token()
+        if not self.connected or self._closing:
+            return None
+        if not self.line.try_say(subject, data, self._answers.reply(token), {"Nats-Msg-Id": msg_id}):
+            return None
+        answer = self._answers.expect(token, subject)
+        timer = asyncio.get_running_loop().call_later(timeout_s, give_up, answer)
+
+        def over(_: Answer) -> None:
+            timer.cancel()
+            self._answers.forget(token)
+
+        answer.add_done_callback(over)
+        return answer
 
     # -- reading -----------------------------------------------------------------------------------------------------------
 

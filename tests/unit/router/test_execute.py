@@ -67,6 +67,31 @@ async def test_a_fact_that_the_fold_had_before_its_ack_came_is_looked_at(doing: 
     assert (doing.live.pending, doing.looked) == ({}, 1)
 
 
+async def test_facts_and_items_of_one_pass_are_stored_in_its_order_and_before_any_task_of_it_runs(
+    doing: Doing, bus: Bus
+) -> None:
+    facts = [Publish(build(events.TaskSubmitted, id=f"e{n}", task=f"t{n}"), f"t{n}") for n in range(50)]
+    doing.executor.start(list(facts))
+    assert await bus.fence()
+    stored = [await bus.stored("EVENTS", seq) for seq in range(1, 51)]
+    assert [(one.headers or {})["Nats-Msg-Id"] for one in stored if one is not None] == [f"t{n}" for n in range(50)]
+
+
+async def test_a_first_try_without_an_answer_is_repeated_under_the_same_id(
+    doing: Doing, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Stored, and its ack lost: the second try is a duplicate, and the fact is there once."""
+    monkeypatch.setattr(execute, "FIRST_S", 0.0)
+    await doing.do(Publish(EVENT, "t"), PutItem(("t", 1), ITEM, SUBJECT, "t.1", look_first=False))
+    assert (doing.live.pending, doing.live.items) == ({"t": 1}, {("t", 1): (1, 7.0)})
+
+
+async def test_what_is_still_unanswered_at_the_end_is_let_go(doing: Doing) -> None:
+    doing.executor.start([Publish(EVENT, "t")])
+    await doing.executor.close()
+    assert not doing.executor._running
+
+
 @pytest.mark.parametrize("is_unwanted", [False, True])
 async def test_an_item_that_lies_there_is_looked_at_where_somebody_stopped_wanting_it(
     doing: Doing, is_unwanted: bool
@@ -116,6 +141,7 @@ async def test_whatever_fails_is_no_longer_pending_and_is_looked_at_again(
     async def fail(*_: Any, **__: Any) -> None:
         raise error
 
+    monkeypatch.setattr(bus, "try_stored", lambda *_, **__: None)
     monkeypatch.setattr(bus, "publish_stored", fail)
     await doing.do(Publish(EVENT, "t"), PutItem(("t", 1), ITEM, SUBJECT, "t.1", look_first=False))
     assert (doing.live.pending, doing.live.items, doing.looked) == ({}, {}, 2)
