@@ -234,7 +234,8 @@ class Times(Part, frozen=True, kw_only=True):
 
 
 class ModelInfo(Part, frozen=True, kw_only=True):
-    """A model as one backend holds it. ``name`` is canonical, ``backend_name`` what the backend calls it."""
+    """A model as one backend holds it. ``name`` is canonical, ``backend_name`` what the backend calls it. ``capabilities`` are
+    what the backend says that it can do, ``lacks`` what it says that it cannot; of the rest nothing is known."""
 
     name: str
     backend_name: str
@@ -246,6 +247,7 @@ class ModelInfo(Part, frozen=True, kw_only=True):
     capability: str = "cpu_inference"
     aliases: tuple[str, ...] = ()
     resident: bool | None = None
+    lacks: tuple[str, ...] = ()
 
 
 class Gpu(Part, frozen=True, kw_only=True):

@@ -50,7 +50,8 @@ class WorkItem(Wire, frozen=True, kw_only=True):
 
 
 class Answer(Wire, frozen=True, kw_only=True):
-    """An attempt's answer, stored before its terminal fact. ``vectors`` are an embedding's."""
+    """An attempt's answer, stored before its terminal fact. ``vectors`` are an embedding's. ``logprobs`` has an entry for each
+    token in OpenAI's form, where they were asked for and the backend has them."""
 
     task: str
     attempt: int
@@ -59,6 +60,7 @@ class Answer(Wire, frozen=True, kw_only=True):
     text: str = ""
     thinking: str = ""
     tool_calls: tuple[dict[str, Any], ...] = ()
+    logprobs: tuple[dict[str, Any], ...] = ()
     vectors: tuple[tuple[float, ...], ...] = ()
     finish_reason: str | None = None
     outcome: Outcome = "ok"
@@ -74,6 +76,7 @@ class TokenChunk(Wire, frozen=True, kw_only=True):
     text: str = ""
     thinking: str = ""
     tool_calls: tuple[dict[str, Any], ...] = ()
+    logprobs: tuple[dict[str, Any], ...] = ()
 
 
 class Control(Wire, frozen=True, kw_only=True):

@@ -28,7 +28,7 @@ from services.router.dispatch.state import RouterState, Task
 from services.router.dispatch.turn import Absence, Config, Stamp
 from services.router.fleet import Fleet
 from services.router.policy.decide import Decision, decide
-from services.router.policy.filters import ESTIMATE_ERROR, may_serve
+from services.router.policy.filters import ESTIMATE_ERROR, declared, may_serve
 from services.router.policy.request import RouteRequest, request_of
 from services.router.policy.routes import Route, Routes
 from services.router.policy.settle import Pool, pool_of
@@ -202,7 +202,7 @@ class Desk:
             models = fleet.models() if asked is None else (asked,)
             pairs = ((model, may_serve(model, fleet, request)) for model in models)
             found = self._allowed[key] = tuple((model, workers) for model, workers in pairs if workers)
-        return found
+        return declared(found, self.fleet(self.unix), request)
 
     def _pool(self, route: Route, request: RouteRequest) -> Pool:
         """Which of a route's targets somebody can answer for: the same for all tasks that ask for the same, until something is

@@ -21,6 +21,7 @@ from services.router.domains import Rule
 from services.router.execute import Executor
 from services.router.follow import Channels
 from services.router.fullness import Crowd, Places, refusal
+from services.router.needs import refuse_unable
 from services.router.port import NewTask, Submitted, TaskStatus
 from services.runtime.bus import Ack, Bus
 from services.runtime.clock import Clock
@@ -53,6 +54,7 @@ class Door:
         fleet = self._desk.fleet(self._clock.unix())
         intake.refuse_too_large(len(body), self._bus.nc.max_payload)
         asked = intake.read(task, len(body), self._rules, fleet, self._desk.routes, self._desk.sliders)
+        refuse_unable(intake.request_from(task, asked), fleet, self._desk.routes)
         self._refuse_full(task.client)
         return asked, body
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 
 import msgspec
 
+from schemas.tool_calls import rest as rest_of_calls
 from schemas.work import Answer, TokenChunk
 from services.router.port import EndUpdate, RestartUpdate, StatusUpdate, TaskStatus, TokenUpdate, Update
 
@@ -73,6 +74,7 @@ class Channels:
             text=chunk.text,
             thinking=chunk.thinking,
             tool_calls=chunk.tool_calls,
+            logprobs=chunk.logprobs,
         )
         channel.tokens.append(update)
         _tell(channel, update)
@@ -178,13 +180,15 @@ class Channels:
         if not (answer.text.startswith(text) and answer.thinking.startswith(thinking)):
             self._restart(channel, answer.attempt, "what was sent is not what was stored")
             text = thinking = ""
-        calls = any(t.tool_calls for t in channel.tokens)
+        calls = [call for token in channel.tokens for call in token.tool_calls]
+        said = sum(len(token.logprobs) for token in channel.tokens)
         rest = TokenUpdate(
             attempt=answer.attempt,
             index=len(channel.tokens),
             text=answer.text[len(text) :],
             thinking=answer.thinking[len(thinking) :],
-            tool_calls=() if calls else answer.tool_calls,
+            tool_calls=rest_of_calls(calls, answer.tool_calls),
+            logprobs=answer.logprobs[said:],
         )
         if rest.text or rest.thinking or rest.tool_calls:
             channel.tokens.append(rest)

@@ -17,6 +17,7 @@ from schemas.subjects import body_subject
 from services.router.domains import Rule, classify
 from services.router.fleet import Fleet
 from services.router.nearest import known_models, nearest, resolve_model, resolve_worker
+from services.router.policy.needs import needs_of
 from services.router.policy.nobody import refuse_nowhere
 from services.router.policy.request import RouteRequest
 from services.router.policy.routes import AUTO, Routes
@@ -86,6 +87,7 @@ def request_from(new: NewTask, asked: Asked) -> RouteRequest:
         client=new.client,
         session=new.session,
         verdict=new.verdict,
+        needs=needs_of(asked.sizes),
     )
 
 

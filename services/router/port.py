@@ -60,6 +60,15 @@ class TooLarge(HeadraceError, ValueError):
     """A request above a limit: 413. Sending it again does not help."""
 
 
+class Unsupported(HeadraceError, ValueError):
+    """Nobody who was asked for can do it (tools, images, embeddings, a context): 400. ``able`` are the models that can."""
+
+    def __init__(self, message: str, *, field: str | None = None, able: tuple[str, ...] = ()) -> None:
+        super().__init__(message)
+        self.field = field
+        self.able = able
+
+
 class UnknownWorker(HeadraceError, LookupError):
     """Nobody in the fleet is called so; ``nearest`` are the closest names there are."""
 
@@ -166,6 +175,7 @@ class TokenUpdate(msgspec.Struct, frozen=True, kw_only=True, tag="token"):
     text: str = ""
     thinking: str = ""
     tool_calls: tuple[dict[str, Any], ...] = ()
+    logprobs: tuple[dict[str, Any], ...] = ()
 
 
 class RestartUpdate(msgspec.Struct, frozen=True, kw_only=True, tag="restart"):

@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 
+from schemas.tool_calls import Joined
 from services.worker.backends.port import Chunk, Finish
 from services.worker.timings import Seen
 
@@ -21,7 +22,8 @@ class Assembled:
     pieces: int = 0
     _text: list[str] = field(default_factory=list)
     _thinking: list[str] = field(default_factory=list)
-    _calls: dict[int, dict[str, Any]] = field(default_factory=dict)
+    _calls: Joined = field(default_factory=Joined)
+    _logprobs: list[dict[str, Any]] = field(default_factory=list)
 
     def add(self, chunk: Chunk) -> None:
         if not chunk.is_token:
@@ -32,7 +34,8 @@ class Assembled:
         if chunk.thinking:
             self._thinking.append(chunk.thinking)
         for delta in chunk.tool_calls:
-            self._add_call(delta)
+            self._calls.add(delta)
+        self._logprobs += chunk.logprobs
 
     @property
     def text(self) -> str:
@@ -45,19 +48,11 @@ class Assembled:
     @property
     def tool_calls(self) -> tuple[dict[str, Any], ...]:
         """Whole calls in OpenAI's form, in the order of their index, however they were split (case 35)."""
-        return tuple(self._calls[index] for index in sorted(self._calls))
+        return self._calls.whole
 
-    def _add_call(self, delta: dict[str, Any]) -> None:
-        index = delta.get("index")
-        if not isinstance(index, int):
-            index = len(self._calls)
-        call = self._calls.setdefault(
-            index, {"id": None, "type": "function", "function": {"name": "", "arguments": ""}}
-        )
-        call["id"] = delta.get("id") or call["id"]
-        function = delta.get("function") or {}
-        call["function"]["name"] += function.get("name") or ""
-        call["function"]["arguments"] += function.get("arguments") or ""
+    @property
+    def logprobs(self) -> tuple[dict[str, Any], ...]:
+        return tuple(self._logprobs)
 
 
 class Ran(msgspec.Struct, kw_only=True):

@@ -85,6 +85,7 @@ def completed(
         text=text,
         thinking=ran.assembled.thinking,
         tool_calls=ran.assembled.tool_calls,
+        logprobs=ran.assembled.logprobs,
         vectors=finish.vectors,
         finish_reason=finish.finish_reason,
         outcome=outcome,

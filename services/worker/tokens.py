@@ -29,6 +29,7 @@ class TokenSender:
         self._text: list[str] = []
         self._thinking: list[str] = []
         self._calls: list[dict[str, Any]] = []
+        self._logprobs: list[dict[str, Any]] = []
         self._sent_at = float("-inf")
         self._flusher: asyncio.Task[None] | None = None
 
@@ -38,6 +39,7 @@ class TokenSender:
         self._text.append(chunk.text)
         self._thinking.append(chunk.thinking)
         self._calls += chunk.tool_calls
+        self._logprobs += chunk.logprobs
         now = asyncio.get_running_loop().time()
         if self._flusher is None and now - self._sent_at >= GATHER_S:
             await self.flush()
@@ -49,12 +51,15 @@ class TokenSender:
         text, thinking, calls = "".join(self._text), "".join(self._thinking), tuple(self._calls)
         if not (text or thinking or calls):
             return
+        logprobs = tuple(self._logprobs)
         chunk = TokenChunk(
-            task=self._task, attempt=self._attempt, index=self._index, text=text, thinking=thinking, tool_calls=calls
-        )
+            task=self._task, attempt=self._attempt, index=self._index, text=text, thinking=thinking, tool_calls=calls,
+            logprobs=logprobs,
+        )  # fmt: skip
         self._text.clear()
         self._thinking.clear()
         self._calls.clear()
+        self._logprobs.clear()
         self._index += 1
         self._sent_at = asyncio.get_running_loop().time()
         if not await self._send(chunk):
@@ -62,6 +67,7 @@ class TokenSender:
             self._text.insert(0, text)
             self._thinking.insert(0, thinking)
             self._calls[:0] = calls
+            self._logprobs[:0] = logprobs
 
     async def close(self) -> None:
         """The last pieces, at the end of a run; harmless when called twice."""

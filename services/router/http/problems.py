@@ -14,7 +14,7 @@ from starlette.responses import Response
 
 from schemas.errors import BusError, CannotRun, HeadraceError, UnknownModel, UnknownRoute, UnknownRun, UnknownTarget
 from services.router.http.reading import BadRequest, Refused
-from services.router.port import Busy, TaskStatus, TooLarge, UnknownDomain, UnknownWorker
+from services.router.port import Busy, TaskStatus, TooLarge, UnknownDomain, UnknownWorker, Unsupported
 from services.router.rating import NotRated
 
 AGAIN_S = 5.0
@@ -67,6 +67,8 @@ def problem_of(error: HeadraceError) -> Problem:
             return Problem(status=404, code="unknown_task", message=message)
         case UnknownRun():
             return Problem(status=404, code="unknown_run", message=message)
+        case Unsupported():
+            return Problem(status=400, code="unsupported", message=message, field=error.field, nearest=error.able)
         case CannotRun():
             return Problem(status=400, code="invalid_request", message=message, field=error.field)
         case NotRated():

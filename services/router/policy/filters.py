@@ -15,6 +15,7 @@ import msgspec
 from schemas.events import ModelInfo
 from services.router.fleet import Fleet, WorkerView
 from services.router.nearest import is_called
+from services.router.policy.needs import WORDS, says
 from services.router.policy.request import RouteRequest
 from services.router.policy.routes import AUTO, Target
 
@@ -68,6 +69,22 @@ def has_capability(pair: Pair, request: RouteRequest) -> str | None:
     if asked is not None and asked not in (*supports, *pair.info.capabilities, needs):
         return f"capability: {asked} was asked for, has {', '.join((*supports, *pair.info.capabilities)) or 'none'}"
     return None
+
+
+def lacks_nothing_needed(pair: Pair, request: RouteRequest) -> str | None:
+    """Out is whose backend says that it cannot."""
+    for need in request.needs:
+        if says(pair.info, need) is False:
+            return f"{need}: {pair.model} takes no {WORDS[need]}"
+    return None
+
+
+def declares_what_is_needed(pair: Pair, request: RouteRequest) -> str | None:
+    """Who does not say whether it can comes after whoever does; it serves where nobody says so."""
+    unsaid = [WORDS[need] for need in request.needs if says(pair.info, need) is None]
+    if request.wants.context is not None and pair.info.context is None:
+        unsaid.append(f"{request.wants.context} tokens of context")
+    return f"undeclared: does not say whether it takes {' and '.join(unsaid)}, others do" if unsaid else None
 
 
 def is_the_worker_asked_for(pair: Pair, request: RouteRequest) -> str | None:
@@ -136,6 +153,7 @@ HARD: tuple[Filter, ...] = (
     is_a_target,
     is_the_worker_asked_for,
     does_what_is_asked,
+    lacks_nothing_needed,
     has_capability,
     has_the_context,
     has_the_digest,
@@ -147,7 +165,7 @@ def keep(pairs: Sequence[Pair], request: RouteRequest) -> tuple[list[Pair], list
     """The pairs that may answer, and the removed ones each with its first reason."""
     removed: list[tuple[Pair, str]] = []
     kept = list(pairs)
-    for is_hard, filters in ((True, HARD), (False, SOFT)):
+    for is_hard, filters in ((True, HARD), (False, (*SOFT, declares_what_is_needed))):
         for filter_ in filters:
             reasons = [(pair, filter_(pair, request)) for pair in kept]
             passed = [pair for pair, reason in reasons if reason is None]
@@ -161,6 +179,26 @@ def may_serve(model: str, fleet: Fleet, request: RouteRequest) -> tuple[str, ...
     """The holders of ``model`` that pass every hard filter, by id; silent and draining ones are among them."""
     pairs = pairs_of(model, fleet.holders(model))
     return tuple(pair.worker.id for pair in pairs if all(filter_(pair, request) is None for filter_ in HARD))
+
+
+def declared(
+    pairs: tuple[tuple[str, tuple[str, ...]], ...], fleet: Fleet, request: RouteRequest
+) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    """Of (model, holders) that may serve: those that declare what is needed, where one of them was heard lately; else all."""
+    if not request.needs and request.wants.context is None:
+        return pairs
+    saying = {
+        model: tuple(
+            worker
+            for worker in workers
+            if declares_what_is_needed(Pair(model, fleet.workers[worker], fleet.workers[worker].models[model]), request)
+            is None
+        )
+        for model, workers in pairs
+    }
+    if not any(fleet.workers[worker].alive for workers in saying.values() for worker in workers):
+        return pairs
+    return tuple((model, workers) for model, workers in saying.items() if workers)
 
 
 def _short(digest: str) -> str:

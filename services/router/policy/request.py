@@ -5,12 +5,13 @@ from __future__ import annotations
 import msgspec
 
 from schemas.events import Kind, TaskSubmitted, Urgency, Verdict, Wants
+from services.router.policy.needs import needs_of
 from services.router.policy.routes import Target
 
 
 class RouteRequest(msgspec.Struct, frozen=True, kw_only=True):
     """One task to route. ``slider`` None takes the route's, else the router's. ``prompt_tokens`` is an estimate. ``targets`` are
-    those that its route allows now; empty allows every model."""
+    those that its route allows now; empty allows every model. ``needs`` are ``needs.needs_of`` its sizes."""
 
     domain: str = "unknown"
     prompt_tokens: int
@@ -23,6 +24,7 @@ class RouteRequest(msgspec.Struct, frozen=True, kw_only=True):
     session: str | None = None
     verdict: Verdict | None = None
     targets: tuple[Target, ...] = ()
+    needs: tuple[str, ...] = ()
 
 
 def request_of(submitted: TaskSubmitted) -> RouteRequest:
@@ -38,4 +40,5 @@ def request_of(submitted: TaskSubmitted) -> RouteRequest:
         client=submitted.client,
         session=submitted.session,
         verdict=submitted.verdict,
+        needs=needs_of(submitted.sizes),
     )

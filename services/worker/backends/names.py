@@ -79,6 +79,7 @@ def _info(model: BackendModel, table: Mapping[str, Any], known: Known) -> ModelI
         quantisation=model.quantisation,
         context=model.context,
         capabilities=model.capabilities,
+        lacks=model.lacks,
         capability=capability or (EMBEDDING if is_embedder else DEFAULT_CAPABILITY),
         aliases=tuple(alias for alias in model.aliases if alias != name),
         resident=model.resident,

@@ -27,6 +27,8 @@ from services.worker.backends.port import (
 )
 
 NS = 1e-3
+KNOWN = ("tools", "vision")
+"""Ollama names all that a model can do: what is not named it refuses."""
 _PASSED_ON = ("tools", "think", "format", "logprobs", "top_logprobs")
 _OPTION_NAMES = ("stop", "top_k", "min_p", "repeat_penalty", "presence_penalty", "frequency_penalty", "num_thread")
 
@@ -60,6 +62,7 @@ class Ollama:
         first = same[0]
         shown = await self._show(names[0], str(first.get("digest")))
         running = next((loaded[name] for name in names if name in loaded), None)
+        capabilities = tuple(shown.get("capabilities") or first.get("capabilities") or ())
         bare = tuple(name.removesuffix(":latest") for name in names if name.endswith(":latest"))
         return BackendModel(
             name=names[0],
@@ -67,7 +70,8 @@ class Ollama:
             bytes=wire.count(first.get("size")),
             quantisation=wire.words((first.get("details") or {}).get("quantization_level")),
             context=wire.count(running.get("context_length")) if running else _configured_context(shown),
-            capabilities=tuple(shown.get("capabilities") or first.get("capabilities") or ()),
+            capabilities=capabilities,
+            lacks=tuple(name for name in KNOWN if name not in capabilities) if capabilities else (),
             resident=running is not None,
             aliases=(*names[1:], *bare),
         )
@@ -92,12 +96,14 @@ class Ollama:
 
     async def chat(self, request: BackendRequest) -> AsyncGenerator[Chunk | Finish]:
         path, body = chat_body(request)
+        calls = 0
         async with wire.stream(self._http, path, body) as lines:
             async for line in lines:
                 frame = wire.parse_object(line)
                 if "error" in frame:
                     raise wire.from_text(str(frame["error"]))
-                chunk = _chunk(frame)
+                chunk = _chunk(frame, calls)
+                calls += len(chunk.tool_calls)
                 if chunk.is_token:  # also in the last frame: tool calls may come only there
                     yield chunk
                 if frame.get("done"):
@@ -167,9 +173,10 @@ def _with_object(function: dict[str, Any]) -> dict[str, Any]:
     return function
 
 
-def _chunk(frame: dict[str, Any]) -> Chunk:
+def _chunk(frame: dict[str, Any], calls_before: int) -> Chunk:
+    """Each call comes whole; some versions begin to count again in each frame (case 35)."""
     message = frame.get("message") or {}
-    calls = tuple(_tool_call(position, call) for position, call in enumerate(message.get("tool_calls") or ()))
+    calls = tuple(_tool_call(at, call) for at, call in enumerate(message.get("tool_calls") or (), calls_before))
     return Chunk(
         text=message.get("content") or frame.get("response") or "",
         thinking=message.get("thinking") or frame.get("thinking") or "",
@@ -183,9 +190,8 @@ def _tool_call(position: int, call: dict[str, Any]) -> dict[str, Any]:
     arguments = function.get("arguments")
     if not isinstance(arguments, str):
         arguments = msgspec.json.encode(arguments or {}).decode()
-    index = function.get("index", position)
     named = {"name": function.get("name", ""), "arguments": arguments}
-    return {"index": index, "id": call.get("id") or f"call_{index}", "type": "function", "function": named}
+    return {"index": position, "id": call.get("id") or f"call_{position}", "type": "function", "function": named}
 
 
 def _finish(frame: dict[str, Any]) -> Finish:

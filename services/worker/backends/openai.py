@@ -8,7 +8,8 @@ prompt. Success is a ``finish_reason`` that was seen, nothing else: a dying serv
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncGenerator
+import uuid
+from collections.abc import AsyncGenerator, Iterable
 from pathlib import PurePath
 from typing import Any
 
@@ -63,7 +64,8 @@ class OpenAI:
         if self.kind == LM_STUDIO:
             listed = (await wire.ask(self._http, "/api/v0/models")).get("data") or []
         else:
-            listed = (await wire.ask(self._http, "/v1/models")).get("data") or []
+            body = await wire.ask(self._http, "/v1/models")
+            listed = [_with_capabilities(model, body) for model in body.get("data") or []]
         return [_describe(model, self.kind) for model in listed]
 
     async def residency(self) -> frozenset[str] | None:
@@ -95,7 +97,7 @@ class OpenAI:
 
     async def embed(self, request: BackendRequest) -> Finish:
         inputs = request.body.inputs or ((request.body.prompt,) if request.body.prompt else ())
-        body = {"model": request.model, "input": list(inputs)}
+        body = {**request.body.extra, "model": request.model, "input": list(inputs), "encoding_format": "float"}
         async with wire.stream(self._http, "/v1/embeddings", body) as lines:
             frame = wire.parse_object(b"".join([line async for line in lines]))
         listed = sorted(frame.get("data") or (), key=lambda entry: int(entry.get("index", 0)))
@@ -117,6 +119,8 @@ class _Last:
         self.model: str | None = None
         self.usage: dict[str, Any] = {}
         self.timings: dict[str, Any] = {}
+        self.calls = _Calls()
+        self.said_text = False
 
     def frame(self, frame: dict[str, Any]) -> Chunk | None:
         if error := frame.get("error"):
@@ -128,15 +132,24 @@ class _Last:
         self.timings = frame.get("timings") or self.timings
         choice: dict[str, Any] = next(iter(frame.get("choices") or ()), {})
         self.finish_reason = wire.words(choice.get("finish_reason")) or self.finish_reason
-        delta = choice.get("delta") or {}
+        delta = choice.get("delta") or self._whole_message(choice.get("message") or {})
         progress = frame.get("prompt_progress")
         chunk = Chunk(
             text=delta.get("content") or choice.get("text") or "",
             thinking=delta.get("reasoning_content") or delta.get("reasoning") or "",
-            tool_calls=tuple(delta.get("tool_calls") or ()),
+            tool_calls=self.calls.numbered(delta.get("tool_calls") or ()),
+            logprobs=_logprobs(choice.get("logprobs")),
             progress=Progress(processed=progress["processed"], total=progress["total"]) if progress else None,
         )
+        self.said_text = self.said_text or bool(chunk.text)
         return chunk if chunk.is_token or chunk.progress else None
+
+    def _whole_message(self, message: dict[str, Any]) -> dict[str, Any]:
+        """Some servers end a stream with the whole message: what was not said before counts (case 35)."""
+        return {
+            "content": None if self.said_text else message.get("content"),
+            "tool_calls": () if self.calls.any else message.get("tool_calls"),
+        }
 
     def finish(self) -> Finish:
         if self.finish_reason is None:
@@ -169,6 +182,60 @@ class _Last:
         )
 
 
+class _Calls:
+    """Each delta with an index and each call with an id, whatever the server leaves out: clients join deltas by the one and
+    answer by the other (case 35)."""
+
+    def __init__(self) -> None:
+        self._ids: dict[int, str] = {}
+
+    @property
+    def any(self) -> bool:
+        return bool(self._ids)
+
+    def numbered(self, deltas: Iterable[dict[str, Any]]) -> tuple[dict[str, Any], ...]:
+        return tuple(self._numbered(delta) for delta in deltas)
+
+    def _numbered(self, delta: dict[str, Any]) -> dict[str, Any]:
+        function = dict(delta.get("function") or {})
+        if not isinstance(function.get("arguments", ""), str):
+            function["arguments"] = msgspec.json.encode(function["arguments"] or {}).decode()
+        index, identity = delta.get("index"), delta.get("id")
+        if not isinstance(index, int) or index < 0:
+            index = self._index_of(identity, begins=bool(function.get("name")))
+        if index in self._ids:
+            return {"index": index, "function": function}
+        self._ids[index] = identity or f"call_{uuid.uuid4().hex[:24]}"
+        return {"index": index, "id": self._ids[index], "type": "function", "function": function}
+
+    def _index_of(self, identity: str | None, *, begins: bool) -> int:
+        """Of a delta without one: its id's, a new one where it begins a call, else that of the call before."""
+        known = next((index for index, known in self._ids.items() if known == identity), None)
+        if known is not None:
+            return known
+        last = max(self._ids, default=-1)
+        return last + 1 if identity or begins or not self._ids else last
+
+
+def _logprobs(logprobs: Any) -> tuple[dict[str, Any], ...]:
+    """One entry a token; the older form of plain completions, with its parallel lists, in the newer one."""
+    if not isinstance(logprobs, dict):
+        return ()
+    if "tokens" not in logprobs:
+        return tuple(logprobs.get("content") or ())
+    tokens, values = logprobs.get("tokens") or (), logprobs.get("token_logprobs") or ()
+    tops = logprobs.get("top_logprobs") or [None] * len(tokens)
+    return tuple(
+        {
+            "token": token,
+            "logprob": value,
+            "bytes": list(str(token).encode()),
+            "top_logprobs": [{"token": name, "logprob": likely} for name, likely in (top or {}).items()],
+        }
+        for token, value, top in zip(tokens, values, tops, strict=False)
+    )
+
+
 def _error_text(error: Any) -> str:
     """An error object as the text that ``wire`` classifies."""
     return error if isinstance(error, str) else msgspec.json.encode({"error": error}).decode()
@@ -187,6 +254,8 @@ def chat_body(request: BackendRequest, kind: str) -> tuple[str, dict[str, Any]]:
             body[name] = value
     if kind == LLAMA_CPP:
         body["return_progress"] = True
+    if isinstance(think := request.body.extra.get("think"), bool) and kind in (LLAMA_CPP, VLLM):
+        body["chat_template_kwargs"] = {"enable_thinking": think} | (body.get("chat_template_kwargs") or {})
     if request.body.prompt is not None and not request.body.messages:
         return "/v1/completions", body | {"prompt": request.body.prompt}
     return "/v1/chat/completions", body | {"messages": list(request.body.messages)}
@@ -205,7 +274,8 @@ def _describe(model: dict[str, Any], kind: str) -> BackendModel:
             or model.get("max_model_len")
             or model.get("max_context_length")
         ),
-        capabilities=("embedding",) if _is_embedder(model, name) else ("completion",),
+        capabilities=_capabilities(model, name),
+        lacks=("vision",) if model.get("type") == "llm" or model.get("capabilities") == ["completion"] else (),
         resident=_is_resident(model, kind),
         aliases=tuple(alias for alias in model.get("aliases") or () if alias != name),
     )
@@ -215,6 +285,25 @@ def _is_resident(model: dict[str, Any], kind: str) -> bool | None:
     if state := (model.get("status") or {}).get("value") or model.get("state"):
         return bool(state == "loaded")
     return True if kind in (LLAMA_CPP, VLLM) else None  # these two hold what they were started with
+
+
+def _with_capabilities(model: dict[str, Any], body: dict[str, Any]) -> dict[str, Any]:
+    """llama.cpp tells what a model takes in a second list, made for clients of Ollama."""
+    told: dict[str, Any] = next(
+        (other for other in body.get("models") or () if other.get("name") == model.get("id")), {}
+    )
+    return {**model, "capabilities": told["capabilities"]} if told.get("capabilities") else model
+
+
+def _capabilities(model: dict[str, Any], name: str) -> tuple[str, ...]:
+    """LM Studio says what a model takes; of the others' models only what their name tells is known."""
+    if _is_embedder(model, name):
+        return ("embedding",)
+    told = model.get("capabilities") or ()
+    said = [ours for theirs, ours in (("tool_use", "tools"), ("multimodal", "vision")) if theirs in told]
+    if model.get("type") == "vlm" and "vision" not in said:
+        said.append("vision")
+    return ("completion", *said)
 
 
 def _is_embedder(model: dict[str, Any], name: str) -> bool:

@@ -28,7 +28,7 @@ class Identity(msgspec.Struct, frozen=True, kw_only=True):
 
 class BackendModel(msgspec.Struct, frozen=True, kw_only=True):
     """A model under the backend's own name. ``aliases`` are further names of the very same thing. ``context`` is the window
-    that a request really gets, None where the server does not say."""
+    that a request really gets, None where the server does not say. ``lacks`` are the capabilities that it says it has not."""
 
     name: str
     digest: str | None = None
@@ -36,6 +36,7 @@ class BackendModel(msgspec.Struct, frozen=True, kw_only=True):
     quantisation: str | None = None
     context: int | None = None
     capabilities: tuple[str, ...] = ()
+    lacks: tuple[str, ...] = ()
     resident: bool | None = None
     aliases: tuple[str, ...] = ()
 
@@ -56,11 +57,13 @@ class Progress(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Chunk(msgspec.Struct, frozen=True, kw_only=True):
-    """A piece of the answer as it comes. ``tool_calls`` are OpenAI-style deltas with an ``index``."""
+    """A piece of the answer as it comes. ``tool_calls`` are OpenAI-style deltas with an ``index``,
+    ``logprobs`` OpenAI-style entries, one for each token of the text."""
 
     text: str = ""
     thinking: str = ""
     tool_calls: tuple[dict[str, Any], ...] = ()
+    logprobs: tuple[dict[str, Any], ...] = ()
     progress: Progress | None = None
 
     @property

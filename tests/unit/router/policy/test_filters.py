@@ -6,7 +6,7 @@ import pytest
 
 from schemas.events import Kind, Wants
 from services.router.fleet import WorkerView
-from services.router.policy.filters import HARD, SOFT, keep, pairs_of
+from services.router.policy.filters import HARD, SOFT, declared, keep, pairs_of
 from services.router.policy.request import RouteRequest
 from support.fleets import fleet, model, worker
 
@@ -73,7 +73,8 @@ def test_a_context_asked_for_is_exact_and_an_estimate_is_not() -> None:
     small, large = worker("small", model("a", context=2048)), worker("large", model("b", context=8192))
     unknown = worker("unknown", model("c", context=None))
     kept, reasons = judge(small, large, unknown, asks=RouteRequest(prompt_tokens=1, wants=Wants(context=4096)))
-    assert kept == ["large", "unknown"]
+    assert kept == ["large"], "who does not say serves only where nobody says"
+    assert reasons.pop("unknown").startswith("undeclared: ")
     assert reasons == {"small": "context: 4096 tokens were asked for, has 2048"}
     kept, reasons = judge(small, large, asks=RouteRequest(prompt_tokens=5000))
     assert kept == ["large"]
@@ -135,7 +136,39 @@ def test_case_24_a_stale_load_removes_nobody() -> None:
 
 
 def test_every_reason_starts_with_a_code() -> None:
-    assert len({*HARD, *SOFT}) == 10
+    assert len({*HARD, *SOFT}) == 11
     broken = worker("x", model("m", capability="gpu_inference"))
     _, reasons = judge(broken, worker("y", "m"), asks=RouteRequest(prompt_tokens=1))
     assert all(": " in reason for reason in reasons.values())
+
+
+TOOLS = RouteRequest(prompt_tokens=1, needs=("tools",))
+
+
+def test_whoever_says_that_it_takes_no_tools_is_out() -> None:
+    able = worker("able", model("a", capabilities=("completion", "tools")))
+    unable = worker("unable", model("b", capabilities=("completion",), lacks=("tools",)))
+    kept, reasons = judge(able, unable, asks=TOOLS)
+    assert (kept, reasons) == (["able"], {"unable": "tools: b takes no tools"})
+    assert judge(unable, asks=TOOLS)[0] == []
+
+
+def test_whoever_does_not_say_serves_only_where_nobody_does() -> None:
+    able = worker("able", model("a", capabilities=("completion", "tools")))
+    unsaid = worker("unsaid", model("b", capabilities=("completion",)))
+    kept, reasons = judge(able, unsaid, asks=TOOLS)
+    assert kept == ["able"]
+    assert reasons == {"unsaid": "undeclared: does not say whether it takes tools, others do"}
+    assert judge(unsaid, asks=TOOLS) == (["unsaid"], {})
+    silent = worker("silent", model("a", capabilities=("tools",)), alive=False)
+    assert judge(silent, unsaid, asks=TOOLS)[0] == ["unsaid"], "it is there, and nobody who is there says so"
+
+
+def test_release_goes_by_the_same_rule() -> None:
+    able = worker("able", model("a", capabilities=("completion", "tools")))
+    unsaid = worker("unsaid", model("b", capabilities=("completion",)))
+    pairs = (("a", ("able",)), ("b", ("unsaid",)))
+    assert declared(pairs, fleet(able, unsaid), TOOLS) == (("a", ("able",)),)
+    assert declared(pairs, fleet(able, unsaid), ASKS) == pairs
+    silent = worker("able", model("a", capabilities=("tools",)), alive=False)
+    assert declared(pairs, fleet(silent, unsaid), TOOLS) == pairs
