@@ -36,6 +36,14 @@ async def levels(proof: Proof) -> dict[str, tuple[str, str]]:
     return {row["worker_name"]: (row["decode"]["level"], row["prefill"]["level"]) for row in found}
 
 
+async def told_alike(proof: Proof) -> bool:
+    """Both workers share this host, and each reads its use by others only while it is idle itself: on a busy host one reading may
+    be of a bad moment and the other of a good one, and a decision by it is right and none of this test's business."""
+    uses = {worker["others_use"] for worker in (await proof.workers()).values()}
+    assert None in uses or max(uses) - min(uses) < 0.2, f"others' use is told as {uses}"
+    return True
+
+
 async def test_both_machines_are_measured_before_anybody_asks_and_the_first_task_goes_to_the_fast_one(
     fleet: DemoFleet,
 ) -> None:
@@ -57,9 +65,12 @@ async def test_both_machines_are_measured_before_anybody_asks_and_the_first_task
                 ("benchmarker", "bench", "probe")
             }
             done = [e for e in log if isinstance(e, TaskCompleted)]
-            assert len(done) == len(asked) == len(fleet.machines)  # one execution each, and one sample
+            assert sorted(e.task for e in done) == sorted(e.task for e in asked)  # one execution each, and one sample
+            assert len({e.worker for e in done}) == len(done) == len(fleet.machines)
             assert all(e.tokens.output == 64 and e.lane == e.worker for e in done)
-        end = await proof.ended(await proof.submit(PROMPT, max_tokens=8))
-        assert end["worker_name"] == "fast"
+        await eventually(lambda: told_alike(proof), within_s=SOON_S, every_s=0.25)
+        task = await proof.submit(PROMPT, max_tokens=8)
+        end = await proof.ended(task)
+        assert end["worker_name"] == "fast", (await proof.http.get(f"/explain/{task}")).json()["words"]
     finally:
         await proof.http.aclose()
