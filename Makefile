@@ -42,9 +42,10 @@ format: $(VENV)/.dev ## write the formatting that `make check` asks for
 bench: $(VENV)/.dev ## print latency, throughput, makespans beside other policies and what a planning pass costs; 20 minutes
 	$(PYTEST) -m bench -s -o faulthandler_timeout=3000 $(ARGS)
 
-sim: $(VENV)/.dev ## protocol and planner in virtual time: tables, plots into docs/; FLEET="--seeds 8 --case burst" does less
+sim: $(VENV)/.dev ## protocol, planner and evidence in virtual time: tables, plots into docs/; FLEET="--seeds 8 --case burst" does less
 	$(BIN)/python -m simulation $(ARGS)
 	$(BIN)/python -m simulation fleet --write docs $(FLEET)
+	$(BIN)/python -m simulation evidence --write docs $(EVIDENCE)
 
 torture: $(VENV)/.dev ## kill, pause and flood real processes for minutes
 	$(PYTEST) -m torture -o faulthandler_timeout=3000 $(ARGS)
