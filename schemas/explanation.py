@@ -12,6 +12,7 @@ from collections.abc import Callable
 
 import msgspec
 
+from schemas.blends import LEAN_QUALITY
 from schemas.cells import Cell, Rates
 from schemas.events import Measure
 from schemas.opinions import Opinions, opinions
@@ -24,7 +25,6 @@ from schemas.pools import (
     Statistics,
 )
 from schemas.statistics import (
-    LEAN_QUALITY_MODEL,
     WHOLE,
     Effective,
     Walk,
@@ -149,7 +149,7 @@ def quality_spread(stats: Statistics, model: str, domain: str) -> float:
     """How far off the quality may well be, of 1 (one standard deviation). A judgement lies between 0 and 1, so that its
     variance is at most a quarter; the other domains count as much as they are worth."""
     judged = stats.pool("quality", "md", model, domain).weight()
-    return 0.5 / math.sqrt(judged + LEAN_QUALITY_MODEL)
+    return 0.5 / math.sqrt(judged + LEAN_QUALITY)
 
 
 def as_ran(rates: Rates, learned: Learned) -> AsRan | None:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from schemas.blends import Blends
 from schemas.cells import Cell, CellKey, key_of
 from schemas.samples import UNIT
 from schemas.shares import (
@@ -138,6 +139,7 @@ class Statistics:
         self.version = 0
         self._cells: dict[CellKey, Cell] = {}
         self._pools: dict[PoolKey, Pool] = {}
+        self.blends = Blends(lambda key: self._pools.get(key, EMPTY))
         self._bytes: dict[str, dict[CellKey, int]] = {}
         self._bent: dict[str, set[CellKey]] = {}  # worker -> its cells whose rates depend on what was learned there
         self._applied: dict[str, Learned] = {}
@@ -256,6 +258,7 @@ class Statistics:
                 if pool is None:
                     pool = self._pools[pool_key] = Pool()
                 pool.add(key, share)
+            self._blend(share)
 
     def _take(self, key: CellKey, shares: Iterable[Share]) -> None:
         for share in shares:
@@ -264,6 +267,15 @@ class Statistics:
                 pool.take(key, share)
                 if not pool.times:
                     del self._pools[pool_key]
+            self._blend(share)
+
+    def _blend(self, share: Share) -> None:
+        """Which levels of quality a share moves: ``quality_pools`` are the pair's, the model's, the family's and all."""
+        if share.pools[-1] == ("quality",):
+            by_pair, by_model, by_family, everything = share.pools[-4:]
+            self.blends.changed(by_model, by_pair)
+            self.blends.changed(by_family, by_model)
+            self.blends.changed(everything, by_model)
 
 
 def _of_quality(cell: Cell) -> tuple[object, ...]:

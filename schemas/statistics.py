@@ -16,6 +16,7 @@ import math
 from collections.abc import Callable
 from typing import Literal, NamedTuple, cast
 
+from schemas.blends import LEAN_QUALITY, Blend, one_word
 from schemas.cells import Cell, CellKey, Rates, Sums, fold, key_of
 from schemas.events import Level, Measure
 from schemas.families import family_of
@@ -62,9 +63,10 @@ LEAN_SPEED = 2.0
 LEAN_WORKER = 0.5
 LEAN_FLEET = 1.0
 LEAN_OUTPUT = 2.0
-LEAN_QUALITY = 6.0
-LEAN_QUALITY_MODEL = 4.0
-"""How many samples a parent is worth (ROUTING.md, B3.2, B3.3, B3.6)."""
+"""How many samples a parent is worth (ROUTING.md, B3.2, B3.3)."""
+
+LEAN_CHILD = 1.0
+"""To what its children say, each as one word, what the level above says is one more (``schemas.blends``)."""
 
 WHOLE = WEIGHT_ONE * UNIT
 """One, in weighted millionths."""
@@ -212,19 +214,26 @@ def output_walk(stats: Statistics, model: str, domain: str) -> Walk:
 
 
 def quality_walk(stats: Statistics, model: str, domain: str, worker: str) -> Walk:
-    everything, by_family = stats.pool("quality"), stats.pool("quality", "f", family_of(model))
-    by_model = stats.pool("quality", "m", model)
+    """What other models and other domains say counts as one word each; nearer, every judgement counts."""
+    family, by_model = ("quality", "f", family_of(model)), ("quality", "m", model)
+    own, blends = stats.pool(*by_model), stats.blends
     pair, cell = stats.pool("quality", "md", model, domain), stats.pool("quality", "c", model, domain, worker)
+    others, kin = blends.without(("quality",), blends.of(family)), blends.without(family, one_word(own))
+    elsewhere = blends.without(by_model, one_word(pair))
     return Walk(
         PRIOR_QUALITY,
         (
-            ("fleet", everything, *_others(everything, by_family), LEAN_QUALITY_MODEL),
-            ("family", by_family, *_others(by_family, by_model), LEAN_QUALITY_MODEL),
-            ("model", by_model, *_others(by_model, pair), LEAN_QUALITY_MODEL),
+            ("fleet", stats.pool("quality"), *_weighed(others), LEAN_CHILD),
+            ("family", stats.pool(*family), *_weighed(kin), LEAN_CHILD),
+            ("model", own, *_weighed(elsewhere), LEAN_CHILD),
             ("model_domain", pair, *_others(pair, cell), LEAN_QUALITY),
             ("cell", cell, *_others(cell, EMPTY), LEAN_QUALITY),
         ),
     )
+
+
+def _weighed(blend: Blend) -> tuple[float, int]:
+    return blend[0] / WEIGHT_ONE, blend[1]
 
 
 def _others(pool: Pool, child: Pool, scale: int = 1) -> tuple[float, int]:
