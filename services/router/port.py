@@ -23,6 +23,7 @@ from schemas.events import (
     Outcome,
     QualityJudged,
     TaskRouted,
+    TaskSubmitted,
     Times,
     Tokens,
     Urgency,
@@ -245,6 +246,10 @@ class RouterPort(BenchPort, Protocol):
         """The stored answer of a completed task, read from TASKS; None when there is none or it has expired."""
         ...
 
+    async def asked(self, task: str) -> tuple[TaskSubmitted, Body] | None:
+        """What was asked, with its text, read from TASKS; None where the task is unknown or its text is gone."""
+        ...
+
     def preview(self, task: NewTask) -> Submitted:
         """What ``submit`` would say now, as the task ``preview``; nothing is stored. Raises UnknownModel."""
         ...
@@ -302,6 +307,10 @@ class RouterPort(BenchPort, Protocol):
 
     def queue(self) -> tuple[TaskStatus, ...]:
         """The waiting tasks in order, then the released and running ones."""
+        ...
+
+    def recent(self, most: int) -> tuple[TaskStatus, ...]:
+        """The tasks last decided that memory knows, the newest first; ended or not."""
         ...
 
     def measures(self) -> Measures: ...

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from heapq import nlargest
+from itertools import islice
 from typing import Any
 
 from schemas.events import TaskCompleted, TaskRouted, TaskSubmitted
 from schemas.statistics import Statistics
-from schemas.work import Answer
+from schemas.work import Answer, Body, decode_wire
 from services.router import intake, past
 from services.router.desk import Desk
 from services.router.dispatch.state import Task
@@ -70,6 +72,15 @@ class Questions:
             terminal = found.terminal
             return await past.answer_at(self._bus, terminal) if isinstance(terminal, TaskCompleted) else None
         return await past.answer(self._bus, task)
+
+    async def asked(self, task: str) -> tuple[TaskSubmitted, Body] | None:
+        found = self.desk.state.task(task)
+        events = (found.submitted,) if found is not None else await past.events_of(self._bus, task)
+        for event in events:
+            if isinstance(event, TaskSubmitted):
+                stored = await self._bus.last_for("TASKS", event.payload.subject)
+                return (event, decode_wire(stored.data, Body)) if stored is not None else None
+        return None
 
     def preview(self, task: NewTask) -> Submitted:
         unix = self._clock.unix()
@@ -141,6 +152,12 @@ class Questions:
         shown = self._rises.look(tasks, self.desk.fleet(unix))
         self._places = desk.now, {status.task: status for status in shown}
         return shown
+
+    def recent(self, most: int) -> tuple[TaskStatus, ...]:
+        state = self.desk.state
+        ended = islice(reversed(state.recent.values()), 2 * most)
+        decided = [task for task in (*state.tasks.values(), *ended) if task.routed_seq is not None]
+        return tuple(self._readers.status(task) for task in nlargest(most, decided, key=lambda t: t.routed_seq or 0))
 
     def measures(self) -> Measures:
         desk = self.desk

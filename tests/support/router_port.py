@@ -17,9 +17,9 @@ import msgspec
 from schemas.bias import Records
 from schemas.demands import Demand, Measuring, Owed, RunShown
 from schemas.errors import HeadraceError, UnknownModel, UnknownRun
-from schemas.events import Choice, Domain, FailureClass, ModelInfo, QualityJudged, TaskRouted, Tokens
+from schemas.events import Choice, Domain, FailureClass, ModelInfo, QualityJudged, TaskRouted, TaskSubmitted, Tokens
 from schemas.statistics import Statistics
-from schemas.work import Answer, encode_wire
+from schemas.work import Answer, Body, encode_wire
 from services.router.compare import eligible
 from services.router.contest import Eligible, Referee
 from services.router.dispatch.permits import UNLIMITED
@@ -271,6 +271,12 @@ class MemoryRouter:
     async def answer(self, task: str) -> Answer | None:
         return self.plays[task].answer
 
+    async def asked(self, task: str) -> tuple[TaskSubmitted, Body] | None:
+        play = self.plays.get(task)
+        if play is None:
+            return None
+        return builders.build(TaskSubmitted, task=task, client=play.asked.client), play.asked.body
+
     def preview(self, task: NewTask) -> Submitted:
         domain = Domain(label=task.domain or "general", method="rules", confidence=0.4)
         return Submitted(task="preview", domain=domain, language="en", decision=self._decision(task))
@@ -381,6 +387,9 @@ class MemoryRouter:
 
     def queue(self) -> tuple[TaskStatus, ...]:
         return tuple(play.status for play in self.plays.values() if not play.ended)
+
+    def recent(self, most: int) -> tuple[TaskStatus, ...]:
+        return tuple(play.status for play in reversed(self.plays.values()) if play.status.choice is not None)[:most]
 
     def measures(self) -> Measures:
         return measures(RouterState(), Plan((), {}, {}, {}, {}), UNLIMITED, self.tally)
