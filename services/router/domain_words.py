@@ -1,6 +1,8 @@
 """The built-in words of each domain, English and Japanese. Data only; ``[domains]`` in the configuration adds to it.
 
 The order decides ties: what is asked to be *done* to a text (translate, summarise) comes before what the text is about.
+``needs`` has an entry for each pattern, in its order: what an ASCII text must hold in lower case for that pattern to be found in
+it, any of several; nothing where no ASCII text can. Looking for that first is ten times as fast.
 """
 
 from __future__ import annotations
@@ -36,6 +38,7 @@ BUILT_IN: Mapping[str, Mapping[str, tuple[str, ...]]] = {
             r"(?:in)?to (?:plain |natural )?(?:english|japanese|french|german|spanish|chinese|korean|italian)\b",
             r"(?:英語|日本語|中国語|フランス語|ドイツ語|韓国語|スペイン語)(?:に|へ)(?:訳|翻訳|直|し)",
         ),
+        "needs": ("translate", "the ", "say", "translate|render|put", ""),
     },
     "summarise": {
         "words_en": _words("""
@@ -53,6 +56,7 @@ BUILT_IN: Mapping[str, Mapping[str, tuple[str, ...]]] = {
             _FIRST + r"(?:summari[sz]e|condense|shorten)\b",
             r"\d+\s*(?:文字|字)(?:以内|程度)?[でに](?:要約|まとめ)",
         ),
+        "needs": ("summarise|summarize|condense|shorten", ""),
     },
     "code": {
         "words_en": _words("""
@@ -86,6 +90,14 @@ BUILT_IN: Mapping[str, Mapping[str, tuple[str, ...]]] = {
             r"(?i)\b(?:write|implement|fix|refactor|debug)\b.{0,40}\b"
             r"(?:function|script|program|class|query|code|regex)\b",
         ),
+        "needs": (
+            "```",
+            "def |class |import |from |#include|fn |func|public |private |const |let |var |select ",
+            "select",
+            "(",
+            "error|exception|traceback ",
+            "write|implement|fix|refactor|debug",
+        ),
     },
     "maths": {
         "words_en": _words("""
@@ -112,6 +124,7 @@ BUILT_IN: Mapping[str, Mapping[str, tuple[str, ...]]] = {
             r"(?i)\b(?:what is|calculate|compute)\s+[-\d(][\d\s.,+*/×÷^()%-]+",
             r"\d+\s*(?:円|個|人|km|cm|%|パーセント).{0,80}(?:いくら|いくつ|何個|何人|何km|何%|ですか)",
         ),
+        "needs": ("-|+|*|/|^|=", "-|+|=", "\\|$", "what is|calculate|compute", ""),
     },
     "writing": {
         "words_en": _words("""
@@ -134,6 +147,7 @@ BUILT_IN: Mapping[str, Mapping[str, tuple[str, ...]]] = {
             r"(?i)\b(?:improve|polish|rewrite|edit)\b.{0,30}\b(?:wording|paragraph|sentence|text|style)\b",
             r"(?:物語|詩|メール|手紙|文章|ストーリー|記事)を(?:一つ|1つ|短く)?(?:書|作|考え)",
         ),
+        "needs": ("write|draft|compose", "improve|polish|rewrite|edit", ""),
     },
     "japanese": {
         "words_en": _words("""
@@ -147,6 +161,7 @@ BUILT_IN: Mapping[str, Mapping[str, tuple[str, ...]]] = {
         "patterns": (
             r"「[^」]{1,20}」(?:の意味|の読み|と「|とは|は(?:どう|何))",
         ),
+        "needs": ("",),
     },
     "general": {
         "words_en": _words("""

@@ -33,22 +33,35 @@ _SEPARATORS = re.compile(r"[^0-9a-z+#'\u00c0-\u024f]+")
 _KEYS = ("words_en", "words_ja", "patterns")
 
 
+class Clue(NamedTuple):
+    """A pattern, and what an ASCII text must hold for it, any of these; None where nobody has said."""
+
+    pattern: re.Pattern[str]
+    needs: tuple[str, ...] | None
+
+    def is_in(self, sample: _Sample) -> bool:
+        if self.needs is not None and sample.plain is not None and not any(map(sample.plain.__contains__, self.needs)):
+            return False
+        return self.pattern.search(sample.text) is not None
+
+
 class Rule(NamedTuple):
-    """One label's evidence. ``phrases_en`` are padded with blanks, so that they match whole words only."""
+    """One label's evidence. ``phrases_en`` by their first word, padded with blanks, so that they match whole words only."""
 
     label: str
     words_en: frozenset[str]
-    phrases_en: tuple[str, ...]
+    phrases_en: dict[str, tuple[str, ...]]
     words_ja: tuple[str, ...]
-    patterns: tuple[re.Pattern[str], ...]
+    clues: tuple[Clue, ...]
 
 
 class _Sample:
     """A text made ready once for all rules."""
 
     def __init__(self, text: str) -> None:
-        words = _SEPARATORS.sub(" ", text.lower()).split()
-        self.text = text
+        lower = text.lower()
+        words = _SEPARATORS.sub(" ", lower).split()
+        self.text, self.plain = text, lower if text.isascii() else None
         self.words = frozenset(words)
         self.edge_words = frozenset((*words[:_EDGE_WORDS], *words[-_EDGE_WORDS:]))
         self.spaced = f" {' '.join(words)} "
@@ -66,16 +79,24 @@ def _rule(label: str, built_in: Mapping[str, Sequence[str]], extra: Mapping[str,
         if key not in _KEYS:
             raise SettingsError(f"[domains.{label}] has no setting {key!r}; it knows {', '.join(_KEYS)}")
     english, japanese, patterns = (dict.fromkeys((*built_in.get(key, ()), *extra.get(key, ()))) for key in _KEYS)
-    compiled = []
+    needs: dict[str, tuple[str, ...]] = {
+        pattern: tuple(filter(None, need.split("|")))
+        for pattern, need in zip(built_in.get("patterns", ()), built_in.get("needs", ()), strict=True)
+    }
+    clues = []
     for pattern in patterns:
         try:
-            compiled.append(re.compile(pattern, re.MULTILINE))
+            clues.append(Clue(re.compile(pattern, re.MULTILINE), needs.get(pattern)))
         except re.error as error:
             raise SettingsError(f"domains.{label}.patterns: {pattern!r} is no regular expression: {error}") from error
     normal = [_SEPARATORS.sub(" ", entry.lower()).strip() for entry in english]
     words = frozenset(entry for entry in normal if " " not in entry)
-    phrases = tuple(f" {entry} " for entry in normal if " " in entry)
-    return Rule(label, words, phrases, tuple(japanese), tuple(compiled))
+    phrases: dict[str, tuple[str, ...]] = {}
+    for entry in normal:
+        if " " in entry:
+            first = entry.partition(" ")[0]
+            phrases[first] = (*phrases.get(first, ()), f" {entry} ")
+    return Rule(label, words, phrases, tuple(japanese), tuple(clues))
 
 
 def classify(text: str, rules: Sequence[Rule]) -> Domain:
@@ -105,10 +126,11 @@ def _first(pair: tuple[float, str]) -> float:
 
 def _score(rule: Rule, seen: _Sample) -> float:
     score = float(len(rule.words_en & seen.words) + len(rule.words_en & seen.edge_words))
-    score += _hits(rule.phrases_en, seen.spaced)
+    for first in rule.phrases_en.keys() & seen.words:
+        score += _hits(rule.phrases_en[first], seen.spaced)
     if not seen.text.isascii():
         score += _hits(rule.words_ja, seen.text)
-    return score + _PATTERN_WEIGHT * sum(pattern.search(seen.text) is not None for pattern in rule.patterns)
+    return score + _PATTERN_WEIGHT * sum([clue.is_in(seen) for clue in rule.clues])
 
 
 def _hits(needles: Iterable[str], sample: str) -> float:

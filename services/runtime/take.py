@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
+from functools import cache
 
 import msgspec
 from nats.errors import Error as NatsError
@@ -264,6 +265,7 @@ class Taker:
         round_._changed.set()
 
 
+@cache
 def _pull(batch: int, priority: int, expires_s: float | None) -> bytes:
     ask: dict[str, object] = {"batch": batch, "group": PRIORITY_GROUP, "priority": priority}
     if expires_s is None:

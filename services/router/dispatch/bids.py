@@ -47,6 +47,8 @@ class Bids:
         self._sets: dict[_Pairs, frozenset[str]] = {}
         self._priorities: dict[tuple[str, str], int] = {}
         self._groups: dict[tuple[str, str], str] = {}
+        self._asked: tuple[str, int, frozenset[str]] | None = None
+        self._offers: list[Offer] = []
 
     def pairs(self, task: Task) -> _Pairs:
         name = task.submitted.task
@@ -120,13 +122,21 @@ class Bids:
         return best
 
     def all(self, task: Task, behind: int, counts: Counts, without: frozenset[str] = frozenset()) -> list[Offer]:
-        """Every pair that could serve it, in the order of models and workers."""
+        """Every pair that could serve it, in the order of models and workers; kept until a machine has moved."""
+        asked = (task.submitted.task, behind, without)
+        if self._asked == asked:
+            return self._offers
         prompt, most = task.submitted.sizes.prompt_tokens, task.submitted.options.max_tokens
         found = []
         for model, others_s, base_s, (machine, speed, priority) in self._places(task, behind, counts, without):
             parts = parts_of(speed, machine, model, prompt, most)
             found.append(_offer(model, machine, speed, priority, parts, others_s, sum(parts) + base_s))
+        self._asked, self._offers = asked, found
         return found
+
+    def moved(self) -> None:
+        """A machine is not what it was, or a permit is taken: what was offered is offered no more."""
+        self._asked = None
 
     def _places(
         self, task: Task, behind: int, counts: Counts, without: frozenset[str]

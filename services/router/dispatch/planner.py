@@ -255,6 +255,7 @@ class Pass:
         machine, info = self.machines[offer.worker], self.bids.infos[offer.worker]
         speed = self.bids.speed(offer.model, task.submitted.domain.label, offer.worker)
         machine.place(offer.model, offer.parts, speed.slowdown, {name: m.bytes for name, m in info.items()})
+        self.bids.moved()
 
     def _overtaken(self, waiting: list[Task], index: int, task: Task) -> bool:
         """Note whom this release passes for being shorter; whether somebody's budget is used up by it."""
