@@ -207,6 +207,8 @@ def _rule(which: Which) -> list[str]:
         f"Each line gives (weight × its own + worth × the line above) / (weight + worth){of}.",
         "The weight is that of its n samples: half for 20 younger ones, half for 14 days.",
     ]
+    if which != "speed":
+        lines.append("Of quality, each other domain or model weighs at most 1, however often it was judged.")
     if which != "quality":
         lines.append("Other models' speeds are taken to this model's size: twice as large, half as fast.")
     return lines

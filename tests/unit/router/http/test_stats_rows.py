@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from schemas.cells import Cell, fold
-from schemas.explanation import spread_of
+from schemas.explanation import quality_spread, spread_of
 from schemas.pools import Statistics
 from schemas.samples import Sample
 from schemas.statistics import effective
@@ -85,7 +85,8 @@ def test_what_the_planner_counts_with_stands_beside_what_was_measured() -> None:
     assert (decode.value, decode.level, decode.n, decode.age_s) == (known.decode.value, "cell", 1, 5.0)
     assert decode.value and decode.spread == decode.value * spread_of(known) > 1
     quality = row.expected["quality"]
-    assert quality.value == known.quality.value and quality.spread == pytest.approx(0.5 / 5**0.5)
+    assert quality.value == known.quality.value
+    assert quality.spread == quality_spread(Statistics([cell]), "qwen3", "code") == pytest.approx(0.5 / 7**0.5)
     assert set(row.expected) == {"decode", "prefill", "load", "output_tokens", "quality"}
 
 
