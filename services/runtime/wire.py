@@ -52,27 +52,33 @@ class BatchParser:
     def __init__(self, client: Client, on_batch: Callable[[list[Arrived]], None]) -> None:
         self._client = client
         self._on_batch = on_batch
-        self._rest = b""
+        self.reset()
 
     def reset(self) -> None:
-        self._rest = b""
+        self._parts: list[bytes] = []
+        self._lacking = 0
+        """Bytes that the message which has begun lacks: until they are there nothing is looked at again."""
 
     async def parse(self, data: bytes = b"") -> None:
         """Raises nats-py's ProtocolError for what is not NATS; nats-py then reconnects."""
-        buffer = self._rest + data if self._rest else bytes(data)
-        position = 0
+        self._parts.append(data)
+        self._lacking -= len(data)
+        if self._lacking > 0:
+            return
+        buffer = b"".join(self._parts)
+        position = lacking = 0
         found: list[Arrived] = []
         while (end := buffer.find(b"\r\n", position)) >= 0:
             if buffer.startswith(b"MSG ", position):
                 words = buffer[position + 4 : end].split(b" ")
                 start, stop = end + 2, end + 2 + int(words[-1])
-                if stop + 2 > len(buffer):
+                if (lacking := stop + 2 - len(buffer)) > 0:
                     break
                 found.append(Arrived(words[0], words[2] if len(words) > 3 else b"", buffer[start:stop], None, words[1]))
             elif buffer.startswith(b"HMSG ", position):
                 words = buffer[position + 5 : end].split(b" ")
                 start, stop = end + 2, end + 2 + int(words[-1])
-                if stop + 2 > len(buffer):
+                if (lacking := stop + 2 - len(buffer)) > 0:
                     break
                 body = start + int(words[-2])
                 reply = words[2] if len(words) > 4 else b""
@@ -81,10 +87,11 @@ class BatchParser:
                 stop = end
                 await self._control(buffer[position:end])
             position = stop + 2
-        self._rest = buffer[position:]
+        rest = buffer[position:]
+        self._parts, self._lacking = [rest] if rest else [], max(lacking, 0)
         if found:
             self._on_batch(found)
-        elif len(self._rest) > MAX_LINE_BYTES and b"\r\n" not in self._rest[:MAX_LINE_BYTES]:
+        elif len(rest) > MAX_LINE_BYTES and b"\r\n" not in rest[:MAX_LINE_BYTES]:
             raise ProtocolError
 
     async def _control(self, line: bytes) -> None:
