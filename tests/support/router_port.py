@@ -17,7 +17,17 @@ import msgspec
 from schemas.bias import Records
 from schemas.demands import Demand, Measuring, Owed, RunShown
 from schemas.errors import HeadraceError, UnknownModel, UnknownRun
-from schemas.events import Choice, Domain, FailureClass, ModelInfo, QualityJudged, TaskRouted, TaskSubmitted, Tokens
+from schemas.events import (
+    Choice,
+    Domain,
+    FailureClass,
+    ModelInfo,
+    QualityJudged,
+    TaskRouted,
+    TaskSubmitted,
+    Times,
+    Tokens,
+)
 from schemas.statistics import Statistics
 from schemas.work import Answer, Body, encode_wire
 from services.router.compare import eligible
@@ -143,7 +153,7 @@ class Play:
         self._text, self._index = "", 0
         await self._say(RestartUpdate(attempt=self.status.attempt + 1, reason=reason))
 
-    async def complete(self, text: str | None = None, **answer: Any) -> None:
+    async def complete(self, text: str | None = None, *, times: Times | None = None, **answer: Any) -> None:
         status = self.status
         self.answer = Answer(
             task=status.task,
@@ -153,7 +163,8 @@ class Play:
             text=self._text if text is None else text,
             **{"finish_reason": "stop", "tokens": TOKENS, **answer},
         )
-        await self._end(self.answer, state="completed", outcome=self.answer.outcome, tokens=self.answer.tokens)
+        ended = {"outcome": self.answer.outcome, "tokens": self.answer.tokens, "times": times}
+        await self._end(self.answer, state="completed", **ended)
 
     async def fail(self, failure: FailureClass, detail: str = "") -> None:
         await self._end(None, state="failed", failure=failure, detail=detail)

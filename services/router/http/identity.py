@@ -53,6 +53,14 @@ def task_kind_of(headers: Mapping[str, str]) -> str | None:
     return kind[:NAME_CHARS_MAX] if kind and kind != "none" else None
 
 
+def speaks_ollama(headers: Mapping[str, str]) -> bool:
+    """A client of Ollama by its name, or one that asks for a text and nothing else: ``/`` then answers as Ollama does."""
+    accepts = headers.get("accept", "")
+    return headers.get("user-agent", "").lower().startswith("ollama") or (
+        accepts.startswith("text/plain") and "html" not in accepts
+    )
+
+
 def shown_key(headers: Mapping[str, str]) -> str | None:
     """A bearer token, Anthropic's ``x-api-key``, or the password of a browser's dialogue."""
     scheme, _, value = headers.get("authorization", "").partition(" ")

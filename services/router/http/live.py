@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from abc import ABC, abstractmethod
-from collections.abc import Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from typing import Any
 
 import msgspec
@@ -73,12 +73,12 @@ class Line:
         async with self._lock:
             await self._send({"type": "http.response.body", "body": b"", "more_body": False})
 
-    async def keep_alive(self, every_s: float) -> None:
-        """For ever: a comment after each ``every_s`` of silence."""
+    async def keep_alive(self, every_s: float, still_here: Callable[[], bytes] = lambda: KEEP_ALIVE) -> None:
+        """For ever: a comment, or what else stands for it, after each ``every_s`` of silence."""
         while True:
             silent_s = self._loop.time() - self._written_at
             if silent_s >= every_s:
-                await self.write(KEEP_ALIVE)
+                await self.write(still_here())
             else:
                 await asyncio.sleep(every_s - silent_s)
 
@@ -101,6 +101,10 @@ class Lasting(Response, ABC):
     @abstractmethod
     async def on_failure(self, line: Line, problem: Problem) -> None:
         """The router failed, not what is followed: end the response with ``problem``, whatever was sent before."""
+
+    def still_here(self) -> bytes:
+        """What is written in silence, so that nobody in between cuts the line."""
+        return KEEP_ALIVE
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         line = Line(send)
@@ -125,7 +129,7 @@ class Lasting(Response, ABC):
         await asyncio.sleep(self.timing.hold_s)
         await self.on_hold_over(line)
         if line.is_open:
-            await line.keep_alive(self.timing.keep_alive_s)
+            await line.keep_alive(self.timing.keep_alive_s, self.still_here)
 
 
 class Live(Lasting):

@@ -7,15 +7,18 @@ from collections.abc import Mapping
 from typing import Any
 
 import msgspec
-from fastapi import APIRouter
+from fastapi import APIRouter, Request
 from starlette.responses import PlainTextResponse, Response
 
 from services.router.http.fleet_rows import model_rows, worker_rows
+from services.router.http.identity import speaks_ollama
 from services.router.http.replies import Json
 from services.router.policy.nobody import warnings
 from services.router.policy.routes import Route
 from services.router.port import RouterPort, TaskStatus
 
+RUNNING = "Ollama is running"
+"""What Ollama's clients look for at ``/``."""
 WELCOME = """\
 This is a Headrace router.
 
@@ -24,6 +27,8 @@ This is a Headrace router.
   GET  /route/preview?prompt=  what it would decide
   GET  /explain/{id}           why it decided so
   POST /v1/chat/completions    for any OpenAI client, with model "auto" or one of GET /v1/models
+
+Ollama is running, in a way: OLLAMA_HOST set to this address shows the fleet to whatever speaks Ollama.
 """
 
 
@@ -31,8 +36,8 @@ def overview_routes(router: RouterPort) -> APIRouter:
     routes = APIRouter()
 
     @routes.get("/")
-    async def welcome() -> Response:
-        return PlainTextResponse(WELCOME)
+    async def welcome(request: Request) -> Response:
+        return PlainTextResponse(RUNNING if speaks_ollama(request.headers) else WELCOME)
 
     @routes.get("/workers")
     async def workers() -> Response:

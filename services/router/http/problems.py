@@ -22,7 +22,7 @@ AGAIN_S = 5.0
 
 
 class Problem(msgspec.Struct, frozen=True, kw_only=True):
-    """An error as a client will see it."""
+    """An error as a client will see it. ``wanted`` is the model that nobody holds, as it was asked for."""
 
     status: int
     code: str
@@ -31,6 +31,7 @@ class Problem(msgspec.Struct, frozen=True, kw_only=True):
     nearest: tuple[str, ...] = ()
     retry_after_s: float | None = None
     numbers: dict[str, float] = {}
+    wanted: str | None = None
 
 
 class UnknownTask(HeadraceError, LookupError):
@@ -54,7 +55,14 @@ def problem_of(error: HeadraceError) -> Problem:
         case TooLarge():
             return Problem(status=413, code="too_large", message=message)
         case UnknownModel():
-            return Problem(status=404, code="unknown_model", message=message, field="model", nearest=error.nearest)
+            return Problem(
+                status=404,
+                code="unknown_model",
+                message=message,
+                field="model",
+                nearest=error.nearest,
+                wanted=error.model,
+            )
         case UnknownWorker():
             return Problem(status=404, code="unknown_worker", message=message, field="worker", nearest=error.nearest)
         case UnknownDomain():
@@ -163,8 +171,17 @@ def anthropic_form(problem: Problem) -> dict[str, Any]:
     return {"type": "error", "error": {"type": kind, "message": problem.message}}
 
 
+_OLLAMA_STATUS = {409: 499, 429: 503}
+"""A task that was cancelled and a full queue, in the numbers that Ollama has for them."""
+
+
 def ollama_form(problem: Problem) -> dict[str, Any]:
-    return {"error": problem.message}
+    """A model that nobody holds in Ollama's own words: its clients look for them, and the command line then offers to pull."""
+    message = problem.message
+    if problem.code == "unknown_model" and (name := problem.wanted) is not None:
+        near = f"; nearest: {', '.join(problem.nearest)}" if problem.nearest else ""
+        message = f"model '{name}' not found{near}"
+    return {"error": message, **({"numbers": problem.numbers} if problem.numbers else {})}
 
 
 Form = Callable[[Problem], dict[str, Any]]
@@ -185,11 +202,12 @@ def respond(
     problem: Problem, *, openai: bool = False, form: Form | None = None, headers: Mapping[str, str] | None = None
 ) -> Response:
     form = form or (openai_form if openai else native_form)
+    status = _OLLAMA_STATUS.get(problem.status, problem.status) if form is ollama_form else problem.status
     all_headers = dict(headers or {})
     if problem.retry_after_s is not None:
         # HTTP knows whole seconds only, and 0 would invite a busy loop.
         all_headers["retry-after"] = str(max(1, math.ceil(problem.retry_after_s)))
-    return Response(msgspec.json.encode(form(problem)), problem.status, all_headers, media_type="application/json")
+    return Response(msgspec.json.encode(form(problem)), status, all_headers, media_type="application/json")
 
 
 def respond_to(path: str, problem: Problem, headers: Mapping[str, str] | None = None) -> Response:
