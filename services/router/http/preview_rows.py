@@ -63,13 +63,15 @@ class Preview(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Decided(msgspec.Struct, frozen=True, kw_only=True):
-    """A decision in one line, for the reply to a submission."""
+    """A decision in one line, for the reply to a submission. ``cost_s`` and ``quality`` are the chosen candidate's."""
 
     model: str | None
     worker: str | None
     worker_name: str | None
     reason: str | None
     expected_s: float | None
+    cost_s: float | None
+    quality: float | None
     candidates: int
     removed: int
 
@@ -105,6 +107,8 @@ def decided(decision: TaskRouted, fleet: Fleet) -> Decided:
         worker_name=_name(fleet, choice.worker) if choice is not None else None,
         reason=choice.reason if choice is not None else None,
         expected_s=chosen[0].predicted.total_s if chosen else None,
+        cost_s=chosen[0].cost_s if chosen else None,
+        quality=chosen[0].quality.value if chosen else None,
         candidates=len(decision.candidates),
         removed=len(decision.removed),
     )
