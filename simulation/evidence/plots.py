@@ -5,6 +5,7 @@ Answers "how fast does it learn, and what does a day of it look like?". matplotl
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 from matplotlib import pyplot
@@ -20,7 +21,7 @@ from simulation.evidence.quality import BIN
 from simulation.evidence.report import Results
 from simulation.evidence.throttle import DOMAIN, THROTTLED, trace
 from simulation.fleet.outcome import spread
-from simulation.fleet.physics import MODELS, REFERENCE_GB
+from simulation.fleet.physics import MODELS, REFERENCE_GB, Span
 
 COLOURS = {"sample_count": "#8c959f", "row_fallback": "#d0a36a", "ours_thumbs": "#79a8e8", "ours": "#1f6feb"}
 UNNAMED = "_unnamed"
@@ -80,7 +81,7 @@ def _day(results: Results, path: Path) -> None:
     house = Household(days.day(0), heartbeat_s=DAY_BEAT_S)
     house.until(days.DAY)
     ledger, instance = Ledger(house, days.DAY), house.instance
-    figure, axis = pyplot.subplots(figsize=(11, 3.6))
+    figure, axis = pyplot.subplots(figsize=(11, 4.2))
     names = list(ledger.machines)[::-1]
     for row, name in enumerate(names):
         for spans, colour, title in (
@@ -90,9 +91,10 @@ def _day(results: Results, path: Path) -> None:
         ):
             ends = [(since / days.HOUR, (min(until, days.DAY) - since) / days.HOUR) for since, until in spans]
             axis.broken_barh(ends, (row - 0.4, 0.8), facecolors=colour, label=UNNAMED if row else title)
-        axis.vlines(
-            [start / days.HOUR for start, _ in ledger.real[name]], row + 0.1, row + 0.4, color="#57606a", linewidth=0.3,
-            label=UNNAMED if row else "a task",
+        hours, busy = zip(*_busy(ledger.real[name]), strict=True)
+        axis.fill_between(
+            hours, row, [row + 0.4 * share for share in busy], step="post", color="#57606a", linewidth=0,
+            label=UNNAMED if row else "busy with tasks, share of each quarter of an hour",
         )  # fmt: skip
         for purpose, colour in PURPOSES.items():
             starts = [e.started / days.HOUR for e in ledger.on(name) if e.started and e.work.purpose == purpose]
@@ -101,8 +103,16 @@ def _day(results: Results, path: Path) -> None:
     axis.set_xlim(0, 24)
     axis.set_xticks(range(0, 25, 2))
     axis.set_xlabel("hour")
-    axis.legend(fontsize=7, ncols=7, loc="upper center", bbox_to_anchor=(0.5, -0.2))
-    _save(figure, "A day's tasks (above) and bench work (below), seed 0", path)
+    axis.legend(fontsize=7, ncols=4, loc="upper center", bbox_to_anchor=(0.5, -0.18))
+    _save(figure, "A day's tasks (grey, above) and bench work (lines, below), seed 0", path)
+
+
+def _busy(spans: list[Span]) -> Iterator[tuple[float, float]]:
+    """(hour, share of the quarter of an hour from there that tasks ran in)."""
+    quarter = days.HOUR / 4
+    for at in range(96):
+        since, until = at * quarter, (at + 1) * quarter
+        yield at / 4, sum(max(0.0, min(end, until) - max(begun, since)) for begun, end in spans) / quarter
 
 
 def _save(figure: Figure, title: str, path: Path) -> None:
