@@ -9,18 +9,24 @@ from starlette.responses import Response
 
 from schemas.errors import HeadraceError
 from services.router.http.access import Access
+from services.router.http.anthropic import anthropic_routes
 from services.router.http.benching import bench_routes
 from services.router.http.compare import compare_routes
+from services.router.http.completions import completion_routes
 from services.router.http.deciding import deciding_routes
+from services.router.http.embeddings import embedding_routes
 from services.router.http.feedback import feedback_routes
 from services.router.http.gate import Gate
 from services.router.http.live import Timing
 from services.router.http.metrics import metrics_routes
+from services.router.http.models import model_routes
 from services.router.http.native import native_routes
+from services.router.http.ollama import ollama_routes
 from services.router.http.openai import openai_routes
 from services.router.http.overview import overview_routes
 from services.router.http.pausing import pausing_routes
 from services.router.http.problems import INTERNAL, Problem, http_problem, problem_of, respond_to
+from services.router.http.responses import responses_routes
 from services.router.http.stats_routes import stats_routes
 from services.router.port import RouterPort
 from services.runtime.logs import logger
@@ -44,6 +50,12 @@ def create_app(router: RouterPort, *, timing: Timing | None = None, access: Acce
     app.include_router(feedback_routes(router))
     app.include_router(compare_routes(router, timing))
     app.include_router(openai_routes(router, timing))
+    app.include_router(completion_routes(router, timing))
+    app.include_router(embedding_routes(router, timing))
+    app.include_router(model_routes(router))
+    app.include_router(responses_routes(router, timing))
+    app.include_router(anthropic_routes(router, timing))
+    app.include_router(ollama_routes(router, timing))
     app.add_exception_handler(HeadraceError, _on_refusal)
     app.add_exception_handler(HTTPException, _on_http)
     app.add_exception_handler(ClientDisconnect, _on_gone)

@@ -5,20 +5,22 @@ Counts that the backend did not report are left out, never sent as 0.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import msgspec
 
 from schemas.events import Tokens
 from schemas.work import Answer
+from services.router.http.chat_status import Statuses
 from services.router.http.problems import Problem, openai_form
-from services.router.port import TokenUpdate
+from services.router.port import TaskStatus, TokenUpdate
 
 DONE = b"data: [DONE]\n\n"
 
 _encode = msgspec.json.Encoder().encode
 _TAIL = b'},"finish_reason":null}]}\n\n'
+_TAIL_WITH = b',"finish_reason":null}]}\n\n'
 
 
 class Told(msgspec.Struct, frozen=True, kw_only=True):
@@ -35,15 +37,34 @@ class Told(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Chunks:
-    """The chunks of one stream. ``model`` may change until the first piece is out: an attempt may die before it."""
+    """The chunks of one choice. ``model`` may change until the first piece is out: an attempt may die before it.
 
-    def __init__(self, task: str, created: int, model: str) -> None:
+    ``usage`` adds the last chunk that counts tokens; ``statuses`` are for Open WebUI alone."""
+
+    def __init__(
+        self,
+        task: str,
+        created: int,
+        model: str = "",
+        *,
+        index: int = 0,
+        usage: bool = False,
+        statuses: Statuses | None = None,
+    ) -> None:
         self._task = task
         self._created = created
+        self._index, self._usage, self._statuses = index, usage, statuses
         self._said_role = False
         self._next_tool = 0
         self.model = ""
-        self.set_model(model)
+        if model:
+            self.set_model(model)
+
+    def begin(self) -> bytes:
+        return b""
+
+    def moved(self, status: TaskStatus) -> bytes:
+        return self._statuses.said(status) if self._statuses is not None else b""
 
     def set_model(self, model: str) -> None:
         if model == self.model:
@@ -56,12 +77,13 @@ class Chunks:
             "model": model,
         }
         self._head = b"data: " + _encode(head)[:-1] + b',"choices":['
-        self._delta = self._head + b'{"index":0,"delta":{'
+        self._delta = self._head + b'{"index":%d,"delta":{' % self._index
         self._content = self._delta + b'"content":'
 
     def token(self, update: TokenUpdate) -> bytes:
         """One piece: content, reasoning_content or tool call deltas."""
-        if self._said_role and update.text and not update.thinking and not update.tool_calls:
+        plain = not (update.thinking or update.tool_calls or update.logprobs)
+        if self._said_role and update.text and plain:
             return b"".join((self._content, _encode(update.text), _TAIL))
         delta: dict[str, Any] = {}
         if not self._said_role:
@@ -73,15 +95,24 @@ class Chunks:
             delta["content"] = update.text
         if update.tool_calls:
             delta["tool_calls"] = [self._tool_delta(call) for call in update.tool_calls]
+        if update.logprobs:
+            logprobs = _encode({"logprobs": {"content": update.logprobs, "refusal": None}})[1:-1]
+            return b"".join((self._delta, _encode(delta)[1:-1], b"},", logprobs, _TAIL_WITH))
         return b"".join((self._delta, _encode(delta)[1:-1], _TAIL))
 
-    def finish(self, reason: str | None, told: Told) -> bytes:
+    def end(self, answer: Answer | None, reason: str | None, told: Told) -> bytes:
         """The last chunk with a choice; it carries our object."""
-        choice = _encode({"index": 0, "delta": {}, "finish_reason": reason})
+        reason = finish_reason(answer) if answer is not None else reason or "stop"
+        choice = _encode({"index": self._index, "delta": {}, "finish_reason": reason})
         return b"".join((self._head, choice, b'],"headrace":', _encode(told), b"}\n\n"))
 
-    def usage(self, tokens: Tokens | None) -> bytes:
-        return b"".join((self._head, b'],"usage":', _encode(usage_of(tokens)), b"}\n\n"))
+    def tail(self, tokens: Tokens | None) -> bytes:
+        if not self._usage:
+            return DONE
+        return b"".join((self._head, b'],"usage":', _encode(usage_of(tokens)), b"}\n\n", DONE))
+
+    def error(self, problem: Problem) -> bytes:
+        return error_chunk(problem) + DONE
 
     def _tool_delta(self, call: dict[str, Any]) -> dict[str, Any]:
         """A backend that sends whole calls (Ollama) gives no index; clients join deltas by it."""
@@ -92,23 +123,28 @@ class Chunks:
         return numbered
 
 
-def completion(answer: Answer, created: int, told: Told) -> dict[str, Any]:
-    """The reply of a request without ``stream``."""
+def completion(answers: Sequence[Answer], created: int, told: Told, tokens: Tokens | None) -> dict[str, Any]:
+    """The reply of a request without ``stream``: one choice for each answer."""
+    return {
+        "id": completion_id(told.task),
+        "object": "chat.completion",
+        "created": created,
+        "model": answers[0].model,
+        "choices": [_choice(at, answer) for at, answer in enumerate(answers)],
+        "usage": usage_of(tokens),
+        "headrace": told,
+    }
+
+
+def _choice(index: int, answer: Answer) -> dict[str, Any]:
     message: dict[str, Any] = {"role": "assistant", "content": answer.text}
     if answer.thinking:
         message["reasoning_content"] = answer.thinking
     if answer.tool_calls:
         message["content"] = answer.text or None
         message["tool_calls"] = whole_calls(answer.tool_calls)
-    return {
-        "id": completion_id(answer.task),
-        "object": "chat.completion",
-        "created": created,
-        "model": answer.model,
-        "choices": [{"index": 0, "message": message, "finish_reason": finish_reason(answer), "logprobs": None}],
-        "usage": usage_of(answer.tokens),
-        "headrace": told,
-    }
+    logprobs = {"content": answer.logprobs, "refusal": None} if answer.logprobs else None
+    return {"index": index, "message": message, "finish_reason": finish_reason(answer), "logprobs": logprobs}
 
 
 def error_chunk(problem: Problem) -> bytes:

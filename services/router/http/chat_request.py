@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 
-from schemas.events import Options, Wants
+from schemas.events import Options, Urgency, Wants
 from schemas.work import Body
 from services.router.fleet import Fleet
 from services.router.http.asking import (
@@ -21,9 +21,31 @@ from services.router.http.asking import (
     wanted_model,
     worker_id,
 )
-from services.router.http.identity import client_of, message_of, session_of
-from services.router.http.reading import BadRequest, check_extra, check_messages, typed
+from services.router.http.identity import client_of, message_of, session_of, task_kind_of
+from services.router.http.reading import check_extra, check_messages, typed
+from services.router.http.submitting import SIDE_BY_SIDE_MAX
 from services.router.port import NewTask
+
+Choices = Annotated[int, msgspec.Meta(ge=1, le=SIDE_BY_SIDE_MAX)]
+
+
+class Asker(msgspec.Struct, frozen=True, kw_only=True):
+    """Who asks, from the headers. A chat's side task (a title) is in the background class, without the chat's session."""
+
+    client: str
+    session: str | None
+    message: str | None
+    urgency: Urgency
+
+
+def asker_of(headers: Mapping[str, str], path: str, said: RoutedConstraints | None, cache_key: str | None) -> Asker:
+    urgency: Urgency = said.urgency if said is not None else "interactive"
+    return Asker(
+        client=client_of(headers),
+        session=session_of(headers, path, cache_key=cache_key),
+        message=message_of(headers),
+        urgency="background" if task_kind_of(headers) is not None else urgency,
+    )
 
 
 class StreamOptions(msgspec.Struct, frozen=True, kw_only=True):
@@ -42,7 +64,7 @@ class ChatRequest(msgspec.Struct, frozen=True, kw_only=True):
     temperature: Temperature | None = None
     top_p: Share | None = None
     seed: Seed | None = None
-    n: int | None = None
+    n: Choices | None = None
     prompt_cache_key: str | None = None
     headrace: RoutedConstraints | None = None
 
@@ -58,30 +80,36 @@ TAKEN = frozenset(ChatRequest.__struct_fields__)
 def chat_task(values: dict[str, Any], headers: Mapping[str, str], fleet: Fleet) -> tuple[ChatRequest, NewTask]:
     """Raises BadRequest naming the field."""
     request = typed(values, ChatRequest)
-    if request.n not in (None, 1):
-        raise BadRequest(f"n is {request.n}; one answer for each request, send it again for another", "n")
-    said = request.headrace or RoutedConstraints()
-    task = NewTask(
-        client=client_of(headers),
-        session=session_of(headers, PATH, cache_key=request.prompt_cache_key),
-        message=message_of(headers),
-        urgency=said.urgency,
-        body=Body(messages=check_messages(request.messages), extra=check_extra(given(values, TAKEN))),
+    asker = asker_of(headers, PATH, request.headrace, request.prompt_cache_key)
+    options = Options(
+        max_tokens=request.max_completion_tokens or request.max_tokens,
+        temperature=request.temperature,
+        top_p=request.top_p,
+        seed=request.seed,
+    )
+    body = Body(messages=check_messages(request.messages), extra=check_extra(given(values, TAKEN)))
+    return request, task_of(body, options, request.model, request.headrace, asker, fleet)
+
+
+def task_of(
+    body: Body, options: Options, model: str | None, said: RoutedConstraints | None, asker: Asker, fleet: Fleet
+) -> NewTask:
+    """A task of a surface that is not ours: what it says in its own fields, and in the object ``headrace``."""
+    said = said or RoutedConstraints()
+    return NewTask(
+        client=asker.client,
+        session=asker.session,
+        message=asker.message,
+        urgency=asker.urgency,
+        body=body,
         wants=Wants(
-            model=wanted_model(request.model),
+            model=wanted_model(model),
             route=said.route,
             worker=worker_id(fleet, said.worker, "headrace.worker"),
             capability=said.capability,
             context=said.context,
         ),
-        options=Options(
-            max_tokens=request.max_completion_tokens or request.max_tokens or said.max_tokens,
-            temperature=request.temperature,
-            top_p=request.top_p,
-            seed=request.seed,
-            slider=said.slider,
-        ),
+        options=msgspec.structs.replace(options, max_tokens=options.max_tokens or said.max_tokens, slider=said.slider),
         domain=said.domain,
         deadline_s=said.deadline_s,
     )
-    return request, task

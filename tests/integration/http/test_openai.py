@@ -363,7 +363,7 @@ async def test_a_whole_answer_survives_a_restart(http: httpx.AsyncClient, router
         (b'{"messages": [{"role": 1}]}', "messages[0].role"),
         (b'{"messages": [{"role": "user", "content": "a"}], "model": 3}', "model"),
         (b'{"messages": [{"role": "user", "content": "a"}], "tools": 7}', "tools"),
-        (b'{"messages": [{"role": "user", "content": "a"}], "n": 2}', "n"),
+        (b'{"messages": [{"role": "user", "content": "a"}], "n": 17}', "n"),
         (b'{"messages": [{"role": "user", "content": "a"}], "max_tokens": -1}', "max_tokens"),
         (b'{"messages": [{"role": "user", "content": "a"}], "stream": "yes"}', "stream"),
         (

@@ -8,7 +8,7 @@ from hypothesis import given, strategies as st
 
 from schemas.events import Tokens
 from schemas.work import Answer
-from services.router.http.chat_reply import Chunks, Told, completion, finish_reason, usage_of
+from services.router.http.chat_reply import DONE, Chunks, Told, completion, finish_reason, usage_of
 from services.router.port import TokenUpdate
 
 TOLD = Told(task="t", domain="code", model="m", worker="w", worker_name="n", reason="r", attempt=1, outcome="ok")
@@ -37,13 +37,16 @@ def test_any_text_and_any_model_name_make_one_valid_chunk(first: str, second: st
 
 
 def test_the_last_chunk_says_who_answered() -> None:
-    last = decoded(Chunks("t", 1, "m").finish("stop", TOLD))
+    last = decoded(Chunks("t", 1, "m").end(None, "stop", TOLD))
     assert last["choices"][0]["finish_reason"] == "stop"
     assert last["headrace"]["worker_name"] == "n"
 
 
 def test_usage_has_no_choice() -> None:
-    chunk = decoded(Chunks("t", 1, "m").usage(Tokens(prompt=1, output=2)))
+    tail = Chunks("t", 1, "m", usage=True).tail(Tokens(prompt=1, output=2))
+    assert tail.endswith(DONE)
+    assert Chunks("t", 1, "m").tail(Tokens(prompt=1, output=2)) == DONE
+    chunk = decoded(tail.removesuffix(DONE))
     assert (chunk["choices"], chunk["usage"]["total_tokens"]) == ([], 3)
 
 
@@ -88,6 +91,6 @@ def test_finish_reasons_are_what_clients_decide_by(
 
 def test_a_whole_answer_keeps_text_beside_calls() -> None:
     answer = Answer(task="t", attempt=1, model="m", worker="w", text="I call", tool_calls=({"index": 0, "id": "1"},))
-    message = completion(answer, 1, TOLD)["choices"][0]["message"]
+    message = completion([answer], 1, TOLD, answer.tokens)["choices"][0]["message"]
     assert message["content"] == "I call"
     assert message["tool_calls"] == [{"type": "function", "id": "1"}]

@@ -34,7 +34,15 @@ def test_what_was_read_here_does_not_go_to_the_backend_again() -> None:
     assert task.session is None, "chat completions name their session in a header"
 
 
-def test_one_answer_for_each_request() -> None:
-    assert chat_task({**HI, "n": 1}, {}, Fleet())
-    with pytest.raises(BadRequest, match="n is 3"):
-        chat_task({**HI, "n": 3}, {}, Fleet())
+def test_the_number_of_choices_has_a_bound() -> None:
+    assert chat_task({**HI, "n": 3}, {}, Fleet())[0].n == 3
+    with pytest.raises(BadRequest, match="n: "):
+        chat_task({**HI, "n": 17}, {}, Fleet())
+
+
+def test_a_chats_side_task_is_in_the_background_and_leaves_its_session_alone() -> None:
+    headers = {"x-openwebui-chat-id": "c1", "x-headrace-task-kind": "title_generation"}
+    _, task = chat_task({**HI, "headrace": {"urgency": "interactive"}}, headers, Fleet())
+    assert (task.urgency, task.session) == ("background", None)
+    _, task = chat_task(HI, {"x-openwebui-chat-id": "c1", "x-headrace-task-kind": ""}, Fleet())
+    assert (task.urgency, task.session) == ("interactive", "c1")

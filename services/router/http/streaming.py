@@ -1,0 +1,167 @@
+"""One task, or several side by side, as a stream: when headers leave, what was sent, what a reader still lacks at the end.
+
+What the bytes say is the ``Speech``'s, one for each answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+from schemas.events import Tokens
+from schemas.tool_calls import rest as rest_of_calls
+from schemas.work import Answer
+from services.router.http.chat_reply import Told
+from services.router.http.live import SSE_HEADERS, Line, Timing
+from services.router.http.problems import Form, Problem, openai_form, problem_of_end
+from services.router.http.speaking import Broken, Talk, summed
+from services.router.policy.routes import AUTO
+from services.router.port import (
+    EndUpdate,
+    RestartUpdate,
+    RouterPort,
+    StatusUpdate,
+    Submitted,
+    TaskStatus,
+    TokenUpdate,
+    Update,
+)
+
+
+class Speech(Protocol):
+    """One answer's bytes. ``end`` closes the answer, ``tail`` the whole stream after all answers; usage is theirs together."""
+
+    def set_model(self, model: str) -> None: ...
+
+    def begin(self) -> bytes: ...
+
+    def moved(self, status: TaskStatus) -> bytes: ...
+
+    def token(self, update: TokenUpdate) -> bytes: ...
+
+    def end(self, answer: Answer | None, reason: str | None, told: Told) -> bytes: ...
+
+    def tail(self, tokens: Tokens | None) -> bytes: ...
+
+    def error(self, problem: Problem) -> bytes: ...
+
+
+class Streamed(Talk):
+    """Headers when a task has started or after the hold, then pieces as they come, then the tail."""
+
+    def __init__(
+        self,
+        router: RouterPort,
+        submitted: Sequence[Submitted],
+        timing: Timing,
+        speeches: Sequence[Speech],
+        *,
+        form: Form = openai_form,
+    ) -> None:
+        super().__init__(router, submitted, timing, form=form)
+        self.voices = [_Voice(speech) for speech in speeches]
+        for voice, one in zip(self.voices, submitted, strict=True):
+            choice = one.decision.choice if one.decision is not None else None
+            voice.speech.set_model(choice.model if choice is not None else AUTO)
+
+    async def on_hold_over(self, line: Line) -> None:
+        if not await line.open({**self.reply_headers(), **SSE_HEADERS}):
+            return
+        beginning = b"".join(voice.begin() for voice in self.voices)
+        if beginning:
+            await line.write(beginning)
+
+    async def on_update(self, line: Line, at: int, update: Update) -> bool:
+        voice = self.voices[at]
+        if type(update) is TokenUpdate:
+            if not line.is_open:
+                await self.on_hold_over(line)
+            voice.sent_any = True
+            voice.sent_chars += len(update.text)
+            if update.tool_calls:
+                voice.sent_calls += update.tool_calls
+            await line.write(voice.speech.token(update))
+            return False
+        match update:
+            case StatusUpdate(status=status):
+                await self._on_status(line, at, status)
+            case RestartUpdate() if voice.sent_any:
+                raise Broken(restarted(update))
+            case EndUpdate():
+                await self._on_end(line, at, update)
+                return True
+        return False
+
+    async def _on_status(self, line: Line, at: int, status: TaskStatus) -> None:
+        voice = self.voices[at]
+        voice.status = status
+        if at == 0:
+            self.status = status
+        if status.model is not None and not voice.sent_any:
+            voice.speech.set_model(status.model)
+        if status.state == "running":
+            await self.on_hold_over(line)
+        if line.is_open and (words := voice.speech.moved(status)):
+            await line.write(words)
+
+    async def _on_end(self, line: Line, at: int, update: EndUpdate) -> None:
+        voice, answer = self.voices[at], update.answer
+        if at == 0:
+            self.status = update.status
+        if (problem := problem_of_end(update.status)) is not None:
+            raise Broken(problem)
+        if answer is not None and not voice.sent_any:
+            voice.speech.set_model(answer.model)
+        await self.on_hold_over(line)
+        for rest in voice.unsent(update.status.attempt, answer):
+            await line.write(voice.speech.token(rest))
+        voice.tokens = answer.tokens if answer is not None else update.status.tokens
+        told = self.told(at, update.status, answer)
+        await line.write(voice.speech.end(answer, update.status.finish_reason, told))
+
+    async def on_all_ended(self, line: Line) -> None:
+        tail = self.voices[0].speech.tail(summed([voice.tokens for voice in self.voices]))
+        if tail:
+            await line.write(tail)
+        await line.close()
+
+    def last_word(self, problem: Problem) -> bytes:
+        return self.voices[0].speech.error(problem)
+
+
+class _Voice:
+    """One task of a stream: what was sent of it."""
+
+    def __init__(self, speech: Speech) -> None:
+        self.speech = speech
+        self.sent_any = False
+        self.sent_chars = 0
+        self.sent_calls: list[dict[str, Any]] = []
+        self.status: TaskStatus | None = None
+        self.tokens: Tokens | None = None
+
+    def begin(self) -> bytes:
+        said = self.speech.begin()
+        return said + self.speech.moved(self.status) if self.status is not None else said
+
+    def unsent(self, attempt: int, answer: Answer | None) -> tuple[TokenUpdate, ...]:
+        """Tokens are not stored and may be missed; the stored answer has them all. An empty answer still needs its role."""
+        if answer is None:
+            return ()
+        rest = answer.text[self.sent_chars :]
+        if self.sent_any:
+            calls = rest_of_calls(self.sent_calls, answer.tool_calls)
+            return (TokenUpdate(attempt=attempt, index=0, text=rest, tool_calls=calls),) if rest or calls else ()
+        whole = TokenUpdate(
+            attempt=attempt, index=0, text=rest, thinking=answer.thinking, tool_calls=answer.tool_calls,
+            logprobs=answer.logprobs,
+        )  # fmt: skip
+        return (whole,)
+
+
+def restarted(update: RestartUpdate) -> Problem:
+    return Problem(
+        status=502,
+        code="restarted",
+        message=f"the answer broke off ({update.reason}) and was begun again; this protocol cannot take text back: send it again",
+    )
