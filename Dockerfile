@@ -13,6 +13,7 @@ RUN pip install --no-cache-dir --no-deps -r requirements/run.txt
 COPY pyproject.toml README.md LICENSE ./
 COPY schemas schemas
 COPY services services
+COPY openwebui openwebui
 RUN pip install --no-cache-dir --no-deps .
 
 FROM ${BASE} AS product

@@ -13,7 +13,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from services.cli import bench, evidence_commands, queue_commands, run_commands, show_commands, stats_commands
+from services.cli import bench, evidence_commands, pipe, queue_commands, run_commands, show_commands, stats_commands
 from services.cli.output import out, show
 
 NEWCOMER = (
@@ -60,6 +60,7 @@ app.command("queue", rich_help_panel=USE)(queue_commands.queue)
 app.command("compare", rich_help_panel=USE)(evidence_commands.compare)
 app.command("feedback", rich_help_panel=USE)(evidence_commands.feedback)
 app.command("bench", rich_help_panel=USE)(bench.bench)
+app.command("pipe", rich_help_panel=USE)(pipe.pipe)
 app.command("pause", rich_help_panel=USE)(queue_commands.pause)
 app.command("resume", rich_help_panel=USE)(queue_commands.resume)
 app.command("doctor", rich_help_panel=USE)(show_commands.check)
