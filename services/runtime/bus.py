@@ -87,8 +87,8 @@ class Bus(Connection):
         return ack_of(subject, message)
 
     def try_stored(self, subject: str, data: bytes, msg_id: str, *, timeout_s: float) -> Answer | None:
-        """One try, sent before this returns and without a task to wait for it. The answer is for ``ack_of``; None in it: none came,
-        or the connection was lost, and it may be stored or not. None instead of it: nothing was sent."""
+        """One try, sent before this returns and without a task to wait for it. The answer is for ``ack_of``; None in it: none
+        came, or the connection was lost, and it may be stored or not. None instead of it: nothing was sent."""
         token = self._answers.token()
         if not self.connected or self._closing:
             return None

@@ -271,7 +271,7 @@ class Attempts:
         if not self.accepting:
             return []
         arms: list[Command] = []
-        while len(self.rounds) < self._free_slots():
+        for _ in range(self._free_slots() - len(self.rounds)):
             self.last_round += 1
             self.rounds[self.last_round] = False
             arms.append(Arm(self.last_round))

@@ -295,6 +295,6 @@ class Execution:
         return msgspec.structs.replace(self._contexts[key].started, id=new_id(), at=self._clock.unix())
 
     def _forget_ended(self) -> None:
-        for key in [key for key in self._contexts if key not in self.attempts.hands]:
+        for key in self._contexts.keys() - self.attempts.hands.keys():
             del self._contexts[key], self._claimed_at[key]
             self._runs.forget(key)
