@@ -14,6 +14,7 @@ import os
 import re
 import subprocess
 import sys
+import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -31,7 +32,8 @@ WORDS = re.compile(r"in (\d+) words")
 
 
 class Machine(NamedTuple):
-    """Tokens a second for one stream alone; ``slowdown`` is what each further stream costs the others (β)."""
+    """Tokens a second for one stream alone; ``slowdown`` is what each further stream costs the others (β). ``stamps``: each
+    token says when it was sent, by the clock that all processes of a machine share."""
 
     name: str
     decode: float
@@ -39,6 +41,7 @@ class Machine(NamedTuple):
     slots: int = 1
     slowdown: float = 0.0
     models: tuple[str, ...] = ("stand-in",)
+    stamps: bool = False
 
     def seconds(self, prompt: int, output: int) -> float:
         """What one request takes on the empty machine."""
@@ -198,7 +201,8 @@ class _Line(asyncio.Protocol):
         self._server.take(self._job)
 
     def _token(self, number: int) -> None:
-        chunk = f'{{"model":{self._model},"choices":[{{"index":0,"delta":{{"content":"w{number} "}}}}]}}'
+        stamp = f"@{time.monotonic():.6f}" if self._server.machine.stamps else ""
+        chunk = f'{{"model":{self._model},"choices":[{{"index":0,"delta":{{"content":"w{number}{stamp} "}}}}]}}'
         self._transport.write(f"data: {chunk}\n\n".encode())
 
     def _streamed(self, job: Job) -> None:
