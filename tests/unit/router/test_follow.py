@@ -168,7 +168,20 @@ def test_tool_calls_come_once() -> None:
     assert [u.tool_calls for u in reader.seen() if isinstance(u, TokenUpdate)] == [({"id": "c1"},)]
     late = opened()
     late.ended(status(), Answer(task="t", attempt=1, model="m", worker="w", tool_calls=({"id": "c1"},)), now=1.0)
-    assert [u.tool_calls for u in Reader(late).seen() if isinstance(u, TokenUpdate)] == [({"id": "c1"},)]
+    assert [u.tool_calls for u in Reader(late).seen() if isinstance(u, TokenUpdate)] == [({"index": 0, "id": "c1"},)]
+
+
+def test_case_35_a_reader_that_missed_a_piece_of_a_call_gets_the_rest_of_it() -> None:
+    first = {"index": 0, "id": "c1", "function": {"name": "f", "arguments": '{"a"'}}
+    channels = opened(TokenChunk(task="t", attempt=1, index=0, tool_calls=(first,)))
+    channels.token(
+        TokenChunk(task="t", attempt=1, index=2, tool_calls=({"index": 0, "function": {"arguments": "}"}},)), "w"
+    )
+    calls = ({"id": "c1", "type": "function", "function": {"name": "f", "arguments": '{"a":1}'}},)
+    reader = Reader(channels)
+    channels.ended(status(), Answer(task="t", attempt=1, model="m", worker="w", tool_calls=calls), now=1.0)
+    rest = ({"index": 0, "function": {"arguments": ":1}"}},)
+    assert [u.tool_calls for u in reader.seen() if isinstance(u, TokenUpdate)] == [(first,), rest]
 
 
 FIRST = TokenChunk(task="t", attempt=1, index=0, text="a")
