@@ -13,16 +13,26 @@ import msgspec
 
 from schemas.errors import BackendError
 from schemas.events import ModelInfo
-from services.worker.backends.names import Known, canonical, find
+from services.worker.backends.names import Known, canonical, context_of, find
 from services.worker.backends.port import Backend, BackendModel, Identity
 
+SETS_WINDOW = "ollama"
+"""The one kind of server that takes a model's window from its requests."""
 KnownNames = Callable[[Collection[str | None]], Known]
 
 
 class Inventory:
     """``look`` refreshes; the rest answers from the last look. ``reason`` says why the backend is down."""
 
-    def __init__(self, backend: Backend, identity: Identity, table: Mapping[str, Any], known: KnownNames) -> None:
+    def __init__(
+        self,
+        backend: Backend,
+        identity: Identity,
+        table: Mapping[str, Any],
+        known: KnownNames,
+        *,
+        context: int | None = None,
+    ) -> None:
         self.backend = backend
         self.identity = identity
         self.models: tuple[ModelInfo, ...] = ()
@@ -30,6 +40,7 @@ class Inventory:
         self.reason = "not asked yet"
         self._table, self._known = table, known
         self._contexts: dict[tuple[str, str | None], int] = {}
+        self._context, self._windows = context, dict[str, int]()
 
     async def look(self) -> None:
         """Never raises: a backend that does not answer is down, and its models stay known for when it is back."""
@@ -47,6 +58,12 @@ class Inventory:
     def find(self, name: str) -> ModelInfo | None:
         return find(self.models, name)
 
+    def window(self, backend_name: str) -> int | None:
+        """The one window that requests for this model carry, so that no two of them make the server load it anew (case 27).
+
+        None where none is set, or where the server's own start-up settles it."""
+        return self._windows.get(backend_name)
+
     def resident(self) -> tuple[str, ...] | None:
         """Canonical names of the models in memory; None where the backend is down or does not say."""
         if not self.up or any(model.resident is None for model in self.models):
@@ -58,11 +75,21 @@ class Inventory:
         return tuple(msgspec.structs.replace(model, resident=None) for model in self.models)
 
     def _with_context(self, model: BackendModel) -> BackendModel:
-        """Ollama tells the window only while a model is loaded; what it was is what it will be."""
+        """Ollama tells the window only while a model is loaded; what it was is what it will be. A window that is set is what
+        each request gets, whatever is loaded now."""
+        if (window := self._set_window(model)) is not None:
+            self._windows[model.name] = window
+            return msgspec.structs.replace(model, context=window)
         key = (model.name, model.digest)
         if model.context is not None:
             self._contexts[key] = model.context
         return msgspec.structs.replace(model, context=self._contexts.get(key))
+
+    def _set_window(self, model: BackendModel) -> int | None:
+        if self.identity.kind != SETS_WINDOW:
+            return None
+        window = context_of(model, self._table) or self._context
+        return window if window is None or model.context_max is None else min(window, model.context_max)
 
     def mark_resident(self, name: str) -> None:
         """A run just used the model, so it is in memory: known before the next look, for the next pull's priority."""

@@ -74,7 +74,10 @@ class Runs:
 
         limits = msgspec.structs.replace(self._limits, total_s=min(self._limits.total_s, item.timeout_s))
         asked = body if item.kind == "completion" else as_chat(body)
-        request = BackendRequest(model=model.backend_name, body=asked, options=item.options)
+        request = BackendRequest(
+            model=model.backend_name, body=asked, options=item.options,
+            context=self._inventory.window(model.backend_name),
+        )  # fmt: skip
         try:
             return await run_once(
                 self._inventory.backend, request, item.kind, limits, self._clock,

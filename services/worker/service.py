@@ -69,7 +69,7 @@ class WorkerService:
         self._clock = clock or SystemClock()
         self._telemetry = telemetry or Telemetry(local=settings.local)
         self._peers = Peers(bus, worker, self._clock, self._names_may_change, self._priorities_may_change)
-        self._inventory = Inventory(backend, identity, models, self._peers.known)
+        self._inventory = Inventory(backend, identity, models, self._peers.known, context=settings.context)
         self._reporting = Reporting(bus, self._inventory, self._telemetry, self._clock, worker, self.boot, settings)
         self._attempts = Attempts(worker, self.boot, settings.slots, accepting=False)
         self._taker = Taker(bus)

@@ -34,7 +34,13 @@ from services.router.port import NewTask, RouterPort, Submitted, Unsupported
 
 def ollama_routes(router: RouterPort, timing: Timing) -> APIRouter:
     routes = APIRouter()
+    _add_lists(routes, router)
+    _add_answers(routes, router, timing)
+    _add_embeddings(routes, router, timing)
+    return routes
 
+
+def _add_lists(routes: APIRouter, router: RouterPort) -> None:
     @routes.head("/")
     async def there() -> Response:
         return PlainTextResponse(RUNNING)
@@ -58,6 +64,8 @@ def ollama_routes(router: RouterPort, timing: Timing) -> APIRouter:
         name, _ = _known(router, asked.model)
         return Json(ollama_models.show(name, router.fleet(), router.routes().routes))
 
+
+def _add_answers(routes: APIRouter, router: RouterPort, timing: Timing) -> None:
     @routes.post("/api/chat")
     async def chat(request: Request) -> Response:
         asked, by = typed(await read_json(request), ChatAsked), _asking(router, request)
@@ -80,6 +88,8 @@ def ollama_routes(router: RouterPort, timing: Timing) -> APIRouter:
             return OllamaStream(router, submitted, timing, named, chat=False)
         return OllamaWhole(router, submitted, timing, whole_body(named, chat=False))
 
+
+def _add_embeddings(routes: APIRouter, router: RouterPort, timing: Timing) -> None:
     @routes.post("/api/embed")
     async def embed(request: Request) -> Response:
         asked, by = typed(await read_json(request), EmbedAsked), _asking(router, request)
@@ -96,8 +106,6 @@ def ollama_routes(router: RouterPort, timing: Timing) -> APIRouter:
         if not asked.prompt:
             return Json({"embedding": []})
         return OllamaWhole(router, await _submit(router, embed_task(asked, by)), timing, embedding_body)
-
-    return routes
 
 
 def _asking(router: RouterPort, request: Request) -> Asking:

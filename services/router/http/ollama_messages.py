@@ -1,6 +1,6 @@
 """Ollama's messages and the router's own, which are OpenAI's: what does each say in the other's form?
 
-Answers for images (bare base64), tool calls (arguments as objects, often without ids) and thinking. Pure; nothing is lost on the
+Answers for images (bare base64), tool calls (arguments as objects, often without ids) and thinking. Nothing is lost on the
 way, and a message that cannot be read is named by its place.
 """
 

@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 
 from schemas.events import Kind, Options, Wants
+from schemas.load_options import LOAD_OPTIONS
 from schemas.work import Body
 from services.router.fleet import Fleet
 from services.router.http.asking import Seed, Share, Temperature
@@ -22,11 +23,6 @@ from services.router.nearest import is_called
 from services.router.policy.routes import AUTO
 from services.router.port import NewTask
 
-LOAD_TIME = frozenset(
-    "num_ctx num_batch num_gpu main_gpu low_vram f16_kv logits_all vocab_only use_mmap use_mlock num_thread numa "
-    "embedding_only rope_frequency_base rope_frequency_scale".split()
-)
-"""Another value of one of these than the loaded model's makes Ollama load it again."""
 SHARED = frozenset("stop top_k min_p typical_p repeat_last_n repeat_penalty presence_penalty frequency_penalty".split())
 """What other servers call by the same name, and read beside the messages."""
 LATEST = ":latest"
@@ -188,7 +184,9 @@ def _task(asked: Asked, by: Asking, body: Body, *, kind: Kind = "chat") -> NewTa
 
 def _extra(asked: Generated, by: Asking) -> dict[str, Any]:
     """What goes to the backend, in OpenAI's words where it has them."""
-    given = {key: value for key, value in (asked.options or {}).items() if value is not None and key not in LOAD_TIME}
+    given = {
+        key: value for key, value in (asked.options or {}).items() if value is not None and key not in LOAD_OPTIONS
+    }
     extra: dict[str, Any] = {key: value for key, value in given.items() if key in SHARED}
     rest = given.keys() - SHARED - set(OllamaOptions.__struct_fields__)
     if rest:

@@ -19,6 +19,8 @@ from services.worker.backends.port import BackendModel
 DIGEST_CHARS = 8
 EMBEDDING = "embedding"
 DEFAULT_CAPABILITY = "cpu_inference"
+"""Of a line of the table it says nothing: an embedding model stays one."""
+_KEYS = ("name", "capability", "context")
 
 
 class Known(msgspec.Struct, frozen=True, kw_only=True):
@@ -65,9 +67,13 @@ def find(models: Sequence[ModelInfo], wanted: str) -> ModelInfo | None:
     return None
 
 
+def context_of(model: BackendModel, table: Mapping[str, Any]) -> int | None:
+    """The window that the model's line sets."""
+    return _row_of(model, table)[2]
+
+
 def _info(model: BackendModel, table: Mapping[str, Any], known: Known) -> ModelInfo:
-    row = next((table[name] for name in (model.name, *model.aliases, _short(model.name)) if name in table), None)
-    name, capability = _row(row)
+    name, capability, _ = _row_of(model, table)
     if name is None:
         name = _apart(known.name_of.get(model.digest or "", _short(model.name)), model.digest, known)
     is_embedder = EMBEDDING in model.capabilities and "completion" not in model.capabilities
@@ -101,10 +107,10 @@ def _short(name: str) -> str:
     return PureWindowsPath(name).name[: -len(".gguf")]
 
 
-def _row(row: Any) -> tuple[str | None, str | None]:
-    """A line of ``[models]``: a name, or a table (or struct) with a name and a capability."""
+def _row_of(model: BackendModel, table: Mapping[str, Any]) -> tuple[str | None, str | None, int | None]:
+    """The model's line of ``[models]``, a name or a table (or struct): its name, capability and context."""
+    row = next((table[name] for name in (model.name, *model.aliases, _short(model.name)) if name in table), None)
     if row is None or isinstance(row, str):
-        return row, None
-    if isinstance(row, Mapping):
-        return row.get("name"), row.get("capability")
-    return getattr(row, "name", None), getattr(row, "capability", None)
+        return row, None, None
+    name, given, context = (row.get(key) if isinstance(row, Mapping) else getattr(row, key, None) for key in _KEYS)
+    return name, None if given == DEFAULT_CAPABILITY else given, context

@@ -1,8 +1,8 @@
 """Ollama's own API: what does this Ollama hold, and what does its stream say?
 
 Field meanings and their traps: zero is absent in every metric; ``load_duration`` contains the wait for the loader; a stream
-can end without ``done``. It never sends ``num_ctx`` (another value than the loaded one makes Ollama reload the model) and
-never ``keep_alive`` (the owner of the machine decides what stays loaded).
+can end without ``done``. It never sends ``keep_alive``: the owner of the machine decides what stays loaded. What is sent,
+``ollama_body`` says.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ import msgspec
 from schemas.errors import BackendError
 from schemas.events import Tokens
 from services.worker.backends import wire
+from services.worker.backends.ollama_body import chat_body, embed_body
 from services.worker.backends.port import (
-    DEFAULT_MAX_TOKENS,
     BackendModel,
     BackendRequest,
     BackendTimings,
@@ -27,10 +27,8 @@ from services.worker.backends.port import (
 )
 
 NS = 1e-3
-KNOWN = ("tools", "vision")
+KNOWN = ("tools", "vision", "thinking")
 """Ollama names all that a model can do: what is not named it refuses."""
-_PASSED_ON = ("tools", "think", "format", "logprobs", "top_logprobs")
-_OPTION_NAMES = ("stop", "top_k", "min_p", "repeat_penalty", "presence_penalty", "frequency_penalty", "num_thread")
 
 
 class Ollama:
@@ -42,6 +40,7 @@ class Ollama:
         self.url = url.rstrip("/")
         self._http = http or wire.client(self.url, connect_s=connect_s)
         self._shown: dict[str, dict[str, Any]] = {}  # by name and digest: /api/show costs a file read each
+        self._thinkless: set[str] = set()
 
     async def identify(self) -> Identity:
         body = await wire.ask(self._http, "/api/version")
@@ -63,6 +62,10 @@ class Ollama:
         shown = await self._show(names[0], str(first.get("digest")))
         running = next((loaded[name] for name in names if name in loaded), None)
         capabilities = tuple(shown.get("capabilities") or first.get("capabilities") or ())
+        lacks = tuple(name for name in KNOWN if name not in capabilities) if capabilities else ()
+        self._thinkless -= {*names}
+        if "thinking" in lacks:
+            self._thinkless |= {*names}
         bare = tuple(name.removesuffix(":latest") for name in names if name.endswith(":latest"))
         return BackendModel(
             name=names[0],
@@ -70,8 +73,9 @@ class Ollama:
             bytes=wire.count(first.get("size")),
             quantisation=wire.words((first.get("details") or {}).get("quantization_level")),
             context=wire.count(running.get("context_length")) if running else _configured_context(shown),
+            context_max=_trained_context(shown),
             capabilities=capabilities,
-            lacks=tuple(name for name in KNOWN if name not in capabilities) if capabilities else (),
+            lacks=lacks,
             resident=running is not None,
             aliases=(*names[1:], *bare),
         )
@@ -96,6 +100,8 @@ class Ollama:
 
     async def chat(self, request: BackendRequest) -> AsyncGenerator[Chunk | Finish]:
         path, body = chat_body(request)
+        if request.model in self._thinkless:
+            body.pop("think", None)  # a route's client cannot know which model it will be; Ollama would refuse it
         calls = 0
         async with wire.stream(self._http, path, body) as lines:
             async for line in lines:
@@ -113,8 +119,7 @@ class Ollama:
 
     async def embed(self, request: BackendRequest) -> Finish:
         inputs = request.body.inputs or ((request.body.prompt,) if request.body.prompt else ())
-        body = {"model": request.model, "input": list(inputs), "truncate": False}
-        async with wire.stream(self._http, "/api/embed", body) as lines:
+        async with wire.stream(self._http, "/api/embed", embed_body(request, inputs)) as lines:
             frame = wire.parse_object(b"".join([line async for line in lines]))
         vectors = tuple(tuple(float(x) for x in vector) for vector in frame.get("embeddings") or ())
         if len(vectors) != len(inputs):
@@ -125,54 +130,6 @@ class Ollama:
         await self._http.aclose()
 
 
-def chat_body(request: BackendRequest) -> tuple[str, dict[str, Any]]:
-    """The path and body of a request: a bare prompt goes to /api/generate, a chat to /api/chat."""
-    wants, extra = request.options, request.body.extra
-    options: dict[str, Any] = {name: extra[name] for name in _OPTION_NAMES if name in extra}
-    options |= extra.get("options") or {}
-    options["num_predict"] = wants.max_tokens or DEFAULT_MAX_TOKENS
-    for name, value in (("temperature", wants.temperature), ("top_p", wants.top_p), ("seed", wants.seed)):
-        if value is not None:
-            options[name] = value
-    body: dict[str, Any] = {name: extra[name] for name in _PASSED_ON if name in extra}
-    body |= {"model": request.model, "stream": True, "truncate": False, "options": options}
-    if "response_format" in extra:
-        body["format"] = _format(extra["response_format"])
-    if request.body.prompt is not None and not request.body.messages:
-        return "/api/generate", body | {"prompt": request.body.prompt}
-    return "/api/chat", body | {"messages": [_message(message) for message in request.body.messages]}
-
-
-def _format(response_format: dict[str, Any]) -> Any:
-    """OpenAI's ``response_format`` as Ollama's ``format``: "json", or the schema itself; "" is free text."""
-    if response_format.get("type") == "json_schema":
-        return (response_format.get("json_schema") or {}).get("schema", "json")
-    return "json" if response_format.get("type") == "json_object" else ""
-
-
-def _message(message: dict[str, Any]) -> dict[str, Any]:
-    """An OpenAI-style message as Ollama reads it: images as bare base64, tool arguments as an object."""
-    result = dict(message)
-    content = message.get("content")
-    if isinstance(content, list):
-        result["content"] = "".join(part.get("text", "") for part in content if part.get("type") == "text")
-        urls = [part["image_url"]["url"] for part in content if part.get("type") == "image_url"]
-        if urls:
-            result["images"] = [url.split(",", 1)[-1] for url in urls]
-    elif content is None:
-        result["content"] = ""
-    if calls := message.get("tool_calls"):
-        result["tool_calls"] = [{**call, "function": _with_object(call["function"])} for call in calls]
-    return result
-
-
-def _with_object(function: dict[str, Any]) -> dict[str, Any]:
-    arguments = function.get("arguments")
-    if isinstance(arguments, str):
-        return {**function, "arguments": wire.parse(arguments.encode()) if arguments else {}}
-    return function
-
-
 def _chunk(frame: dict[str, Any], calls_before: int) -> Chunk:
     """Each call comes whole; some versions begin to count again in each frame (case 35)."""
     message = frame.get("message") or {}
@@ -181,6 +138,7 @@ def _chunk(frame: dict[str, Any], calls_before: int) -> Chunk:
         text=message.get("content") or frame.get("response") or "",
         thinking=message.get("thinking") or frame.get("thinking") or "",
         tool_calls=calls,
+        logprobs=tuple(frame.get("logprobs") or ()),
     )
 
 
@@ -219,3 +177,9 @@ def _configured_context(shown: dict[str, Any]) -> int | None:
         if name == "num_ctx" and value.strip().isdigit():
             return int(value)
     return None
+
+
+def _trained_context(shown: dict[str, Any]) -> int | None:
+    """The longest window that the model was made for: Ollama gives no more, whatever it is asked for."""
+    told = shown.get("model_info") or {}
+    return wire.count(told.get(f"{told.get('general.architecture')}.context_length"))

@@ -28,13 +28,15 @@ class Identity(msgspec.Struct, frozen=True, kw_only=True):
 
 class BackendModel(msgspec.Struct, frozen=True, kw_only=True):
     """A model under the backend's own name. ``aliases`` are further names of the very same thing. ``context`` is the window
-    that a request really gets, None where the server does not say. ``lacks`` are the capabilities that it says it has not."""
+    that a request really gets, None where the server does not say; ``context_max`` the most that it could get. ``lacks`` are
+    the capabilities that it says it has not."""
 
     name: str
     digest: str | None = None
     bytes: int | None = None
     quantisation: str | None = None
     context: int | None = None
+    context_max: int | None = None
     capabilities: tuple[str, ...] = ()
     lacks: tuple[str, ...] = ()
     resident: bool | None = None
@@ -42,11 +44,13 @@ class BackendModel(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class BackendRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """``model`` is the backend's own name."""
+    """``model`` is the backend's own name. ``context`` is the one window that every request for this model gets here, where the
+    owner has set one and the server takes it from requests; no client's wish ever comes this way."""
 
     model: str
     body: Body
     options: Options = Options()
+    context: int | None = None
 
 
 class Progress(msgspec.Struct, frozen=True, kw_only=True):
