@@ -64,13 +64,15 @@ class Timeouts(Section, frozen=True, kw_only=True):
 
 
 class Worker(Section, frozen=True, kw_only=True):
-    """``supports`` empty means ("cpu_inference",). ``local`` false takes no shared permit: the backend is somebody else's."""
+    """``supports`` empty means ("cpu_inference",). ``local`` false takes no shared permit: the backend is somebody else's.
+    ``context`` is the window that every request to an Ollama carries, up to what its model was made for; unset, Ollama's own."""
 
     name: str | None = None
     backend: str | None = None
     slots: AtLeastOne = 1
     supports: tuple[str, ...] = ()
     local: bool = True
+    context: AtLeastOne | None = None
     heartbeat_s: Seconds = 5.0
     drain_s: Seconds = 30.0
     timeouts: Timeouts = Timeouts()
@@ -100,10 +102,11 @@ class Benchmarker(Section, frozen=True, kw_only=True):
 
 
 class ModelName(Section, frozen=True, kw_only=True):
-    """The canonical name of a backend's model, and the capability a task for it needs."""
+    """The canonical name of a backend's model, the capability a task for it needs, and the one window it has in an Ollama."""
 
-    name: str
+    name: str | None = None
     capability: str = "cpu_inference"
+    context: AtLeastOne | None = None
 
 
 class DomainRules(Section, frozen=True, kw_only=True):
@@ -160,8 +163,10 @@ class Key(Section, frozen=True, kw_only=True):
 
 
 class Http(Section, frozen=True, kw_only=True):
-    """Further names of headers, beside the router's own and Open WebUI's: the first that a request has counts."""
+    """Further names of headers, beside the router's own and Open WebUI's: the first that a request has counts. ``hosts``: names
+    of this router beside its addresses, names without a dot and those of private endings (``.lan``)."""
 
+    hosts: tuple[str, ...] = ()
     session_headers: tuple[str, ...] = ()
     client_headers: tuple[str, ...] = ()
     message_headers: tuple[str, ...] = ()
