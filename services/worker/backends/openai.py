@@ -8,8 +8,7 @@ prompt. Success is a ``finish_reason`` that was seen, nothing else: a dying serv
 from __future__ import annotations
 
 import re
-import uuid
-from collections.abc import AsyncGenerator, Iterable
+from collections.abc import AsyncGenerator
 from pathlib import PurePath
 from typing import Any
 
@@ -19,6 +18,7 @@ import msgspec
 from schemas.errors import BackendError
 from schemas.events import Tokens
 from services.worker.backends import wire
+from services.worker.backends.openai_deltas import Calls, logprobs_of
 from services.worker.backends.port import (
     DEFAULT_MAX_TOKENS,
     BackendModel,
@@ -119,7 +119,7 @@ class _Last:
         self.model: str | None = None
         self.usage: dict[str, Any] = {}
         self.timings: dict[str, Any] = {}
-        self.calls = _Calls()
+        self.calls = Calls()
         self.said_text = False
 
     def frame(self, frame: dict[str, Any]) -> Chunk | None:
@@ -138,7 +138,7 @@ class _Last:
             text=delta.get("content") or choice.get("text") or "",
             thinking=delta.get("reasoning_content") or delta.get("reasoning") or "",
             tool_calls=self.calls.numbered(delta.get("tool_calls") or ()),
-            logprobs=_logprobs(choice.get("logprobs")),
+            logprobs=logprobs_of(choice.get("logprobs")),
             progress=Progress(processed=progress["processed"], total=progress["total"]) if progress else None,
         )
         self.said_text = self.said_text or bool(chunk.text)
@@ -180,60 +180,6 @@ class _Last:
             output=output if output is not None else wire.count(timings.get("predicted_n")),
             thinking=wire.count((usage.get("completion_tokens_details") or {}).get("reasoning_tokens")),
         )
-
-
-class _Calls:
-    """Each delta with an index and each call with an id, whatever the server leaves out: clients join deltas by the one and
-    answer by the other (case 35)."""
-
-    def __init__(self) -> None:
-        self._ids: dict[int, str] = {}
-
-    @property
-    def any(self) -> bool:
-        return bool(self._ids)
-
-    def numbered(self, deltas: Iterable[dict[str, Any]]) -> tuple[dict[str, Any], ...]:
-        return tuple(self._numbered(delta) for delta in deltas)
-
-    def _numbered(self, delta: dict[str, Any]) -> dict[str, Any]:
-        function = dict(delta.get("function") or {})
-        if not isinstance(function.get("arguments", ""), str):
-            function["arguments"] = msgspec.json.encode(function["arguments"] or {}).decode()
-        index, identity = delta.get("index"), delta.get("id")
-        if not isinstance(index, int) or index < 0:
-            index = self._index_of(identity, begins=bool(function.get("name")))
-        if index in self._ids:
-            return {"index": index, "function": function}
-        self._ids[index] = identity or f"call_{uuid.uuid4().hex[:24]}"
-        return {"index": index, "id": self._ids[index], "type": "function", "function": function}
-
-    def _index_of(self, identity: str | None, *, begins: bool) -> int:
-        """Of a delta without one: its id's, a new one where it begins a call, else that of the call before."""
-        known = next((index for index, known in self._ids.items() if known == identity), None)
-        if known is not None:
-            return known
-        last = max(self._ids, default=-1)
-        return last + 1 if identity or begins or not self._ids else last
-
-
-def _logprobs(logprobs: Any) -> tuple[dict[str, Any], ...]:
-    """One entry a token; the older form of plain completions, with its parallel lists, in the newer one."""
-    if not isinstance(logprobs, dict):
-        return ()
-    if "tokens" not in logprobs:
-        return tuple(logprobs.get("content") or ())
-    tokens, values = logprobs.get("tokens") or (), logprobs.get("token_logprobs") or ()
-    tops = logprobs.get("top_logprobs") or [None] * len(tokens)
-    return tuple(
-        {
-            "token": token,
-            "logprob": value,
-            "bytes": list(str(token).encode()),
-            "top_logprobs": [{"token": name, "logprob": likely} for name, likely in (top or {}).items()],
-        }
-        for token, value, top in zip(tokens, values, tops, strict=False)
-    )
 
 
 def _error_text(error: Any) -> str:
