@@ -1,4 +1,4 @@
-"""The OpenAI-compatible surface, as docs/http.md promises it and as the real clients see it."""
+"""The OpenAI-compatible surface, as docs/http/openai.md promises it and as the real clients see it."""
 
 from __future__ import annotations
 
