@@ -24,6 +24,7 @@ from services.router.http.native import native_routes
 from services.router.http.ollama import ollama_routes
 from services.router.http.openai import openai_routes
 from services.router.http.overview import overview_routes
+from services.router.http.page.routes import page_routes
 from services.router.http.pausing import pausing_routes
 from services.router.http.problems import INTERNAL, Problem, http_problem, problem_of, respond_to
 from services.router.http.responses import responses_routes
@@ -36,12 +37,13 @@ log = logger("http")
 
 def create_app(router: RouterPort, *, timing: Timing | None = None, access: Access | None = None) -> FastAPI:
     """``timing`` is for tests; the defaults are what docs/http.md promises. ``access``: who may ask; everybody unless said."""
-    timing = timing or Timing()
+    timing, access = timing or Timing(), access or Access()
     # The interactive pages would load scripts from elsewhere; /openapi.json stays.
     app = FastAPI(title="Headrace", docs_url=None, redoc_url=None, redirect_slashes=False)
-    app.add_middleware(Gate, access=access or Access())
+    app.add_middleware(Gate, access=access)
     app.include_router(native_routes(router, timing))
     app.include_router(deciding_routes(router))
+    app.include_router(page_routes(router, timing, access))
     app.include_router(overview_routes(router))
     app.include_router(stats_routes(router))
     app.include_router(metrics_routes(router))

@@ -10,6 +10,7 @@ from starlette.requests import Request
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from services.router.http.access import Access, Caller, is_local
+from services.router.http.page.sign_in import sign_in_page, wants_html
 from services.router.http.problems import problem_of, respond_to
 from services.router.http.reading import Refused
 
@@ -29,9 +30,14 @@ class Gate:
         headers, host = Headers(scope=scope), (scope.get("client") or (None,))[0]
         try:
             caller = self._access.caller(headers, scope["path"], is_local=is_local(host, headers))
+            self._access.turn_strangers_away(caller, scope["method"], headers, scope["path"])
         except Refused as error:
+            if error.status == 401 and scope["path"] == "/" and wants_html(headers):
+                await sign_in_page(Request(scope))(scope, receive, send)
+                return
             response = respond_to(scope["path"], problem_of(error))
-            response.headers["www-authenticate"] = 'Bearer realm="headrace", Basic realm="headrace"'
+            if error.status == 401:
+                response.headers["www-authenticate"] = 'Bearer realm="headrace", Basic realm="headrace"'
             await response(scope, receive, send)
             return
         settled = self._access.settle(scope["headers"], headers, caller)

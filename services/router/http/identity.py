@@ -6,6 +6,7 @@ import base64
 import binascii
 import hashlib
 from collections.abc import Mapping
+from urllib.parse import unquote
 
 from services.router.http.reading import BadRequest
 
@@ -13,6 +14,8 @@ LOCAL = "local"
 SETTLED = "x-headrace-settled-client"
 """Set by the gate alone: the caller may not speak for others, whatever the request says. Empty: by its token, as ever."""
 CACHE_KEY_PATHS = ("/responses", "/messages")
+KEY_COOKIE = "headrace_key"
+"""Where a browser keeps the key that was typed into the page (page/sign_in.py)."""
 NAME_CHARS_MAX = 128
 """A client's name becomes a subject token, three bytes for each unusual one; a subject should stay below 1 KiB."""
 
@@ -59,6 +62,14 @@ def speaks_ollama(headers: Mapping[str, str]) -> bool:
     return headers.get("user-agent", "").lower().startswith("ollama") or (
         accepts.startswith("text/plain") and "html" not in accepts
     )
+
+
+def cookie_of(headers: Mapping[str, str], name: str) -> str | None:
+    for part in headers.get("cookie", "").split(";"):
+        key, _, value = part.strip().partition("=")
+        if key == name and value:
+            return unquote(value.strip('"'))
+    return None
 
 
 def shown_key(headers: Mapping[str, str]) -> str | None:

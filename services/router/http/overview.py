@@ -20,7 +20,7 @@ from services.router.port import RouterPort, TaskStatus
 RUNNING = "Ollama is running"
 """What Ollama's clients look for at ``/``."""
 WELCOME = """\
-This is a Headrace router.
+This is a Headrace router. A browser sees its page here.
 
   GET  /workers  /models  /routes  /stats  /stats.svg  /queue  /readyz  /metrics
   POST /route                  submit a prompt; then GET /task/{id}/stream
@@ -32,12 +32,14 @@ Ollama is running, in a way: OLLAMA_HOST set to this address shows the fleet to 
 """
 
 
+def welcome(request: Request) -> Response:
+    """For whoever is no browser; browsers get the page."""
+    words = RUNNING if speaks_ollama(request.headers) else WELCOME
+    return PlainTextResponse(words, headers={"vary": "accept"})
+
+
 def overview_routes(router: RouterPort) -> APIRouter:
     routes = APIRouter()
-
-    @routes.get("/")
-    async def welcome(request: Request) -> Response:
-        return PlainTextResponse(RUNNING if speaks_ollama(request.headers) else WELCOME)
 
     @routes.get("/workers")
     async def workers() -> Response:

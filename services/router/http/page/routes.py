@@ -1,0 +1,155 @@
+"""The page at ``/`` and what it is made of (docs/http/page.md): itself, its events, an explanation, its files, signing in.
+
+Browsers get HTML; who does not ask for HTML gets the plain welcome. Nothing here changes a task or a machine: the page's buttons
+call the same paths as every other client.
+"""
+
+from __future__ import annotations
+
+from contextlib import aclosing
+from urllib.parse import parse_qs, quote
+
+from fastapi import APIRouter, Request
+from starlette.exceptions import HTTPException
+from starlette.responses import HTMLResponse, RedirectResponse, Response
+
+from services.router.http.access import Access
+from services.router.http.live import SSE_HEADERS, Lasting, Line, Timing
+from services.router.http.native import TASK_ID
+from services.router.http.overview import welcome
+from services.router.http.page.explaining import explained
+from services.router.http.page.rendering import rendered, static
+from services.router.http.page.sign_in import KEY, cookie_of, look_of, page_headers, sign_in_page, wants_html
+from services.router.http.page.watching import Watchers, Watching
+from services.router.http.page.words import LANGUAGES, Language, words_of
+from services.router.http.problems import Problem, UnknownTask
+from services.router.http.reading import read_body
+from services.router.port import RouterPort
+
+SIGN_IN_BYTES_MAX = 4096
+CHOICE_S = 366 * 86_400
+SCRIPT_WORDS = (
+    "live", "offline", "unit_s", "unit_min", "unit_h", "thanks", "starts_in", "place", "restarted", "predicted", "tokens_s",
+    "left_out", "state_waiting", "state_released", "state_running", "state_completed", "state_failed",
+    "state_cancelled", "state_dead", "queue", "judged", "tie", "failed_to_send",
+)  # fmt: skip
+
+
+def page_routes(router: RouterPort, timing: Timing, access: Access) -> APIRouter:
+    routes = APIRouter()
+    watchers = Watchers(router)
+
+    @routes.get("/")
+    async def page(request: Request) -> Response:
+        if not wants_html(request.headers):
+            return welcome(request)
+        return chosen(request) or HTMLResponse(
+            _page(router, watchers.of(look_of(request)[0]), request), headers=page_headers()
+        )
+
+    @routes.get("/page/events", include_in_schema=False)
+    async def events(request: Request) -> Response:
+        asked = request.query_params
+        language: Language = next((each for each in LANGUAGES if each == asked.get("lang")), "en")
+        since = request.headers.get("last-event-id") or asked.get("since", "")
+        return PageStream(router, watchers.of(language), since, timing)
+
+    @routes.get("/page/explain/{task}", include_in_schema=False)
+    async def explain(task: str, request: Request) -> Response:
+        if (redirect := chosen(request)) is not None:
+            return redirect
+        found = await router.explain(task) if TASK_ID.fullmatch(task) else None
+        if found is None:
+            raise UnknownTask(task)
+        language, theme = look_of(request)
+        values = explained(*found, router.fleet().names())
+        name = "explain.html" if request.query_params.get("part") else "explain_page.html"
+        html = rendered(
+            name, w=words_of(language), language=language, theme=theme, signed_in=_signed_in(request), **values
+        )
+        return HTMLResponse(html, headers=page_headers())
+
+    @routes.get("/page/static/{digest}/{name}", include_in_schema=False)
+    async def file(digest: str, name: str) -> Response:
+        known = static()
+        if name not in known.files:
+            raise HTTPException(404, "the page has no such file")
+        data, media = known.files[name]
+        kept = "public, max-age=31536000, immutable" if digest == known.digest else "no-cache"
+        return Response(data, media_type=media, headers={"cache-control": kept, "x-content-type-options": "nosniff"})
+
+    @routes.post("/page/sign-in", include_in_schema=False)
+    async def sign_in(request: Request) -> Response:
+        body = await read_body(request, SIGN_IN_BYTES_MAX)
+        key = parse_qs(body.decode("utf-8", "replace")).get("key", [""])[0].strip()
+        if access.named(key) is None:
+            return sign_in_page(request, wrong=True)
+        response = RedirectResponse("/", 303)
+        response.set_cookie(
+            KEY, quote(key, safe=""), httponly=True, samesite="strict", secure=request.url.scheme == "https"
+        )
+        return response
+
+    @routes.post("/page/sign-out", include_in_schema=False)
+    async def sign_out() -> Response:
+        response = RedirectResponse("/", 303)
+        response.delete_cookie(KEY, httponly=True, samesite="strict")
+        return response
+
+    return routes
+
+
+def chosen(request: Request) -> Response | None:
+    """A language or a theme that was clicked on: kept, and the address is clean again."""
+    kept = {name: request.query_params[name] for name in ("lang", "theme") if name in request.query_params}
+    if not kept or request.query_params.get("part"):
+        return None
+    response = RedirectResponse(request.url.path, 303)
+    for name, value in kept.items():
+        if value in (*LANGUAGES, "light", "dark", "auto"):
+            response.set_cookie(f"headrace_{name}", value, max_age=CHOICE_S, httponly=True, samesite="lax")
+    return response
+
+
+def _page(router: RouterPort, watching: Watching, request: Request) -> str:
+    watching.look()
+    language, theme = look_of(request)
+    words = words_of(language)
+    return rendered(
+        "page.html",
+        board=watching.board,
+        version=watching.version,
+        w=words,
+        language=language,
+        theme=theme,
+        signed_in=_signed_in(request),
+        routes=[name for name in router.routes().routes.names if name != "auto"],
+        models=router.fleet().models(),
+        script_words={name: words[name] for name in SCRIPT_WORDS},
+    )
+
+
+def _signed_in(request: Request) -> bool:
+    return cookie_of(request.headers, KEY) is not None
+
+
+class PageStream(Lasting):
+    """``GET /page/events``: what changed, for as long as somebody looks."""
+
+    def __init__(self, router: RouterPort, watching: Watching, since: str, timing: Timing) -> None:
+        super().__init__(router, timing)
+        self._watching, self._since = watching, since
+
+    async def follow(self, line: Line) -> None:
+        await self.on_hold_over(line)
+        async with aclosing(self._watching.events(self._since)) as events:
+            async for event in events:
+                await line.write(event)
+
+    async def on_hold_over(self, line: Line) -> None:
+        await line.open(dict(SSE_HEADERS))
+
+    async def on_failure(self, line: Line, problem: Problem) -> None:
+        """The browser comes again by itself."""
+        await self.on_hold_over(line)
+        await line.close()

@@ -1,0 +1,159 @@
+"""Which rows does the page show, and has one changed enough to be sent again?
+
+Pure: the router's values at ``now`` (Unix time) to rows. What a row is ``known_by`` changes seldom and is sent at once; what it
+``tells`` besides (seconds, shares) changes with every look, and is sent now and then. Instants are told instead of ages, so that
+a browser counts the seconds itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import msgspec
+
+from services.router.fleet import Fleet, WorkerView
+from services.router.http.fleet_rows import WorkerRow, worker_row
+from services.router.port import Rise, TaskStatus
+
+MODELS_MOST = 12
+"""Of one machine; a hub with hundreds of models says how many more."""
+_TO_BASE_32 = str.maketrans("jkmnpqrstvwxyz", "ijklmnopqrstuv")
+_ID_CHARS, _TIME_CHARS = 26, 10
+
+
+class Row(msgspec.Struct, frozen=True, kw_only=True):
+    """``view`` is what its template is given as ``row``."""
+
+    id: str
+    known_by: tuple[Any, ...]
+    tells: tuple[Any, ...] = ()
+    view: Any
+
+
+class Held(msgspec.Struct, frozen=True, kw_only=True):
+    """``loaded`` None: the backend does not say."""
+
+    name: str
+    loaded: bool | None
+
+
+class MachineView(msgspec.Struct, frozen=True, kw_only=True):
+    worker: WorkerRow
+    models: tuple[Held, ...]
+    more: int
+
+
+class TaskView(msgspec.Struct, frozen=True, kw_only=True):
+    """Instants are Unix time. ``on`` is the machine's name, ``reason`` a hold's code and words or the choice's words."""
+
+    task: str
+    state: str
+    client: str
+    kind: str
+    domain: str | None
+    model: str | None
+    on: str | None
+    reason: str
+    rises: tuple[Rise, ...] = ()
+    since: float | None = None
+    until: float | None = None
+    at: float | None = None
+
+
+class Seen(msgspec.Struct, frozen=True, kw_only=True):
+    """All lists of the page at one moment."""
+
+    fleet: tuple[Row, ...]
+    waiting: tuple[Row, ...]
+    running: tuple[Row, ...]
+    decisions: tuple[Row, ...]
+
+
+def seen(fleet: Fleet, queue: Iterable[TaskStatus], recent: Iterable[TaskStatus], now: float) -> Seen:
+    names, tasks = fleet.names(), list(queue)
+    machines = sorted(fleet.workers.values(), key=lambda w: (w.name, w.id))
+    return Seen(
+        fleet=tuple(machine_row(machine) for machine in machines),
+        waiting=tuple(waiting_row(task, names, now) for task in tasks if task.state == "waiting"),
+        running=tuple(running_row(task, names, now) for task in tasks if task.state != "waiting"),
+        decisions=tuple(decision_row(task, names) for task in recent),
+    )
+
+
+def machine_row(worker: WorkerView) -> Row:
+    told = worker_row(worker)
+    resident = told.resident
+    held = sorted(
+        (Held(name=name, loaded=None if resident is None else name in resident) for name in told.models),
+        key=lambda each: (not each.loaded, each.name),
+    )
+    view = MachineView(worker=told, models=tuple(held[:MODELS_MOST]), more=max(0, len(held) - MODELS_MOST))
+    known_by = (told.name, told.state, told.paused, told.slots, told.free, told.models, told.resident, told.backend)
+    tells = (_twentieths(told.others_use), _rounded(told.wait_s), tuple(sorted(told.unknown.items())))
+    return Row(id=told.id, known_by=known_by, tells=tells, view=view)
+
+
+def waiting_row(task: TaskStatus, names: Mapping[str, str], now: float) -> Row:
+    reason = task.reason or "routing"
+    until = None if task.eta_s is None else now + task.eta_s
+    view = _view(task, names, reason, since=now - (task.waited_s or 0.0), until=until)
+    rises = tuple((rise.of, rise.code) for rise in task.rises)
+    known_by = (task.model, view.on, reason.partition(":")[0], rises, until is None)
+    return Row(id=task.task, known_by=known_by, tells=(reason, _rounded(until)), view=view)
+
+
+def running_row(task: TaskStatus, names: Mapping[str, str], now: float) -> Row:
+    since = None if task.ran_s is None else now - task.ran_s
+    until = None if task.ends_s is None else now + task.ends_s
+    view = _view(task, names, "", since=since, until=until)
+    known_by = (task.state, task.model, view.on, task.attempt, until is None)
+    return Row(id=task.task, known_by=known_by, tells=(_rounded(until),), view=view)
+
+
+def decision_row(task: TaskStatus, names: Mapping[str, str]) -> Row:
+    reason = task.choice.reason if task.choice is not None else ""
+    view = _view(task, names, reason)
+    return Row(id=task.task, known_by=(view.state, view.model, view.on, reason), view=view)
+
+
+def made_at(task: str) -> float | None:
+    """When an id was made (Unix time, by its own first 48 bits); None where it is none of ours."""
+    try:
+        return int(task[:_TIME_CHARS].translate(_TO_BASE_32), 32) / 1000 if len(task) == _ID_CHARS else None
+    except ValueError:
+        return None
+
+
+def _view(
+    task: TaskStatus,
+    names: Mapping[str, str],
+    reason: str,
+    *,
+    since: float | None = None,
+    until: float | None = None,
+) -> TaskView:
+    worker = task.worker or task.expected_worker
+    return TaskView(
+        task=task.task,
+        state=task.state,
+        client=task.client,
+        kind=task.kind,
+        domain=task.domain,
+        model=task.model,
+        on=names.get(worker, worker) if worker is not None else None,
+        reason=reason,
+        rises=task.rises,
+        since=since,
+        until=until,
+        at=made_at(task.task),
+    )
+
+
+def _rounded(value: float | None) -> int | None:
+    return None if value is None else round(value)
+
+
+def _twentieths(share: float | None) -> int | None:
+    """A share trembles; a change of 5 % is one."""
+    return None if share is None else round(share * 20)

@@ -1,0 +1,163 @@
+// The prompt box: one answer, or everybody's side by side; stop, thumbs, and which one is best.
+import { call, events } from "./sse.js";
+import { span, words } from "./words.js";
+
+const form = document.getElementById("ask-form");
+const answers = document.getElementById("answers");
+const told = document.getElementById("ask-told");
+const stopButton = document.getElementById("stop");
+const compareButton = document.getElementById("compare");
+let running = null; // { controller, task }
+
+class Answer {
+  constructor(title) {
+    this.root = document.getElementById("answer").content.firstElementChild.cloneNode(true);
+    this.root.querySelector("h3").textContent = title;
+    this.text = this.root.querySelector(".text");
+    this.status = this.root.querySelector(".told-of");
+    answers.append(this.root);
+  }
+
+  say(words) { if (this.status.textContent !== words) this.status.textContent = words; }
+
+  token(piece) {
+    if (piece.text) this.text.append(piece.text);
+    if (piece.thinking) {
+      const box = this.root.querySelector(".thinking");
+      box.hidden = false;
+      box.querySelector("p").append(piece.thinking);
+    }
+  }
+
+  state(status) {
+    const parts = [words[`state_${status.state}`] ?? status.state];
+    if (status.position !== null) parts.push(`${words.place} ${status.position}`);
+    if (status.eta_s !== null && status.state === "waiting") parts.push(`${words.starts_in} ${span(status.eta_s)}`);
+    this.say(parts.join(" · "));
+  }
+
+  restart(reason) {
+    this.text.textContent = "";
+    this.say(`${words.restarted} ${reason}`);
+  }
+
+  // `end` is that of docs/http.md; what was asked may be judged once it has an answer.
+  end(end, compare, entry) {
+    const { status, worker_name: on, answer } = end;
+    if (answer && !this.text.textContent) this.text.textContent = answer.text;
+    const parts = [words[`state_${status.state}`] ?? status.state];
+    if (status.model) parts.push(on ? `${status.model} @ ${on}` : status.model);
+    if (status.times?.total_s != null) parts.push(span(status.times.total_s));
+    if (status.times?.decode_s && status.tokens?.output) {
+      parts.push(`${(status.tokens.output / status.times.decode_s).toFixed(1)} ${words.tokens_s}`);
+    }
+    if (status.state !== "completed" && (status.detail || status.reason)) parts.push(status.detail || status.reason);
+    this.say(parts.join(" · "));
+    this.root.dataset.state = status.state;
+    const judging = this.root.querySelector(".judging");
+    judging.hidden = false;
+    judging.querySelector("[data-why]").href = `/page/explain/${status.task}`;
+    for (const button of judging.querySelectorAll("[data-rate]")) {
+      button.hidden = status.state !== "completed";
+      button.onclick = () => this.judge(button, { task: status.task, rating: Number(button.dataset.rate) });
+    }
+    const pick = judging.querySelector("[data-pick]");
+    pick.hidden = !compare || status.state !== "completed";
+    pick.onclick = () => this.judge(pick, { compare, pick: entry });
+  }
+
+  async judge(button, word) {
+    const thanks = this.root.querySelector(".thanks");
+    try {
+      await call("/feedback", word);
+      for (const each of this.root.querySelectorAll(".judging button")) each.setAttribute("aria-pressed", each === button);
+      thanks.textContent = words.thanks;
+    } catch (error) {
+      thanks.textContent = error.message;
+    }
+  }
+}
+
+function busy(is) {
+  stopButton.hidden = !is;
+  compareButton.disabled = is;
+  form.querySelector("[type=submit]").disabled = is;
+}
+
+async function during(work) {
+  const mine = running = { controller: new AbortController(), task: null };
+  answers.replaceChildren();
+  told.textContent = "";
+  busy(true);
+  try {
+    await work(mine);
+  } catch (error) {
+    if (error.name !== "AbortError") told.textContent = error instanceof TypeError ? words.failed_to_send : error.message;
+  } finally {
+    busy(false);
+  }
+}
+
+async function ask(mine, prompt, choice) {
+  const [kind, ...name] = choice.split(":");
+  const asked = kind === "auto" ? { prompt } : { prompt, [kind]: name.join(":") };
+  const submitted = await (await call("/route", asked)).json();
+  mine.task = submitted.task;
+  const decided = submitted.decision;
+  const who = decided?.model ? `${decided.model}${decided.worker_name ? ` @ ${decided.worker_name}` : ""}` : "…";
+  const seconds = decided?.expected_s != null ? ` · ${words.predicted} ${span(decided.expected_s)}` : "";
+  const answer = new Answer(`${submitted.domain.label} → ${who}${seconds}`);
+  const response = await fetch(`/task/${submitted.task}/stream`, { signal: mine.controller.signal });
+  for await (const { name: event, data } of events(response)) {
+    if (event === "token") answer.token(data);
+    else if (event === "status") answer.state(data);
+    else if (event === "restart") answer.restart(data.reason);
+    else if (event === "end") answer.end(data);
+    else if (event === "error") answer.say(data.message);
+  }
+}
+
+async function compare(mine, prompt, judge) {
+  const response = await call("/compare", { prompt, judge }, { signal: mine.controller.signal });
+  const columns = new Map();
+  let id = null;
+  for await (const { name, data } of events(response)) {
+    const column = columns.get(data.entry);
+    if (name === "compare") {
+      id = data.compare;
+      for (const entry of data.entries) {
+        const seconds = entry.predicted?.total_s != null ? ` · ${words.predicted} ${span(entry.predicted.total_s)}` : "";
+        columns.set(entry.entry, new Answer(`${entry.entry}. ${entry.model} @ ${entry.worker_name}${seconds}`));
+      }
+      if (data.removed.length) {
+        const list = data.removed.map((each) => `${each.model} @ ${each.worker_name}: ${each.reason}`);
+        told.textContent = `${words.left_out}: ${list.join("; ")}`;
+      }
+    } else if (name === "token") column.token(data);
+    else if (name === "status") column.state(data);
+    else if (name === "restart") column.restart(data.reason);
+    else if (name === "end") column.end(data, id, data.entry);
+    else if (name === "judged") {
+      const verdict = data.value === null || data.value === 0.5 ? words.tie : data.value > 0.5 ? data.first : data.second;
+      told.textContent = `${words.judged} ${data.judge ?? "–"}: ${data.first} / ${data.second} → ${verdict} (${data.words})`;
+    } else if (name === "error") told.textContent = data.message;
+  }
+}
+
+form.addEventListener("submit", (event) => {
+  event.preventDefault();
+  const data = new FormData(form);
+  during((mine) => ask(mine, data.get("prompt"), data.get("model")));
+});
+compareButton.addEventListener("click", () => {
+  if (!form.reportValidity()) return;
+  const data = new FormData(form);
+  during((mine) => compare(mine, data.get("prompt"), data.has("judge")));
+});
+stopButton.addEventListener("click", () => {
+  if (running?.task) fetch(`/task/${running.task}`, { method: "DELETE" });
+  else running?.controller.abort();
+});
+form.elements.prompt.addEventListener("keydown", (event) => {
+  if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) form.requestSubmit();
+});

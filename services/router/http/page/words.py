@@ -1,0 +1,235 @@
+"""What does the page say, in English and in Japanese?
+
+One table: its own words, and the codes that the product gives as reasons. Sentences that the product makes stay English, and are
+marked as such. A code that has no row here is shown as it is. Pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal, get_args
+
+Language = Literal["en", "ja"]
+LANGUAGES: tuple[Language, ...] = get_args(Language)
+
+WORDS: dict[str, tuple[str, str]] = {
+    # The page
+    "title": ("Headrace", "Headrace"),
+    "skip": ("Skip to the content", "本文へ移動"),
+    "language": ("Language", "言語"),
+    "theme": ("Light or dark", "明るさの切り替え"),
+    "theme_light": ("Light", "明るい"),
+    "theme_dark": ("Dark", "暗い"),
+    "theme_auto": ("As the system", "システムに合わせる"),
+    "reload": ("Reload", "再読み込み"),
+    "live": ("live", "更新中"),
+    "connecting": ("connecting …", "接続中 …"),
+    "offline": ("not connected, trying again", "切断されました。再接続しています"),
+    "no_scripts": (
+        "Without scripts this page shows one moment, and nothing can be asked here.",
+        "スクリプトが無効のため、この画面はある時点の表示です。質問は送れません。",
+    ),
+    "starting": ("The router is not ready yet", "ルーターはまだ準備中です"),
+    "close": ("Close", "閉じる"),
+    "back": ("Back to the page", "画面へ戻る"),
+    "unknown": ("unknown", "不明"),
+    "unit_s": ("{} s", "{} 秒"),
+    "unit_min": ("{} min", "{} 分"),
+    "unit_h": ("{} h", "{} 時間"),
+    # Sign in
+    "sign_in": ("Sign in", "サインイン"),
+    "sign_out": ("Sign out", "サインアウト"),
+    "sign_in_why": (
+        "This router asks for one of its keys. It is kept in a cookie until the browser is closed.",
+        "このルーターの利用にはキーが必要です。キーはブラウザーを閉じるまでクッキーに保存されます。",
+    ),
+    "key": ("Key", "キー"),
+    "key_unknown": ("This key is not known here.", "このキーは登録されていません。"),
+    # Ask
+    "ask": ("Ask", "質問"),
+    "prompt": ("Prompt", "プロンプト"),
+    "model": ("Model", "モデル"),
+    "model_auto": ("auto: the router chooses", "auto: ルーターが選択"),
+    "send": ("Send", "送信"),
+    "compare": ("Compare all", "すべてで比較"),
+    "judge": ("let a model judge", "モデルに判定させる"),
+    "stop": ("Stop", "停止"),
+    "answer": ("Answer", "回答"),
+    "good": ("Good answer", "良い回答"),
+    "bad": ("Bad answer", "悪い回答"),
+    "best": ("This one is best", "これが一番良い"),
+    "thanks": ("Stored as a judgement, thank you.", "評価を記録しました。"),
+    "starts_in": ("starts in about", "開始まで約"),
+    "place": ("place", "順番"),
+    "restarted": ("started over:", "やり直し:"),
+    "predicted": ("predicted", "予測"),
+    "tokens_s": ("tokens/s", "トークン/秒"),
+    "left_out": ("Left out", "対象外"),
+    "thinking": ("Thinking", "思考"),
+    "judged": ("Judged by", "判定者"),
+    "tie": ("a tie", "引き分け"),
+    "failed_to_send": ("The router could not be reached.", "ルーターに接続できません。"),
+    # Fleet
+    "fleet": ("Machines", "マシン"),
+    "fleet_none": ("No machine has reported yet.", "まだマシンがありません。"),
+    "machine": ("Machine", "マシン"),
+    "state": ("State", "状態"),
+    "models": ("Models", "モデル"),
+    "loaded": ("loaded", "ロード済み"),
+    "not_loaded": ("not loaded", "未ロード"),
+    "residency_unknown": ("loaded or not: unknown", "ロード状態は不明"),
+    "slots": ("Free slots", "空きスロット"),
+    "of": ("of", "/"),
+    "load": ("Used by others", "他の負荷"),
+    "next_slot": ("Next slot", "次の空き"),
+    "now": ("now", "今すぐ"),
+    "action": ("Action", "操作"),
+    "pause": ("Pause", "一時停止"),
+    "pause_hour": ("Pause 1 h", "1 時間停止"),
+    "resume": ("Resume", "再開"),
+    "models_more": ("more", "件"),
+    # Queue
+    "queue": ("Waiting", "待ち行列"),
+    "queue_none": ("Nothing waits.", "待っているタスクはありません。"),
+    "running": ("Running", "実行中"),
+    "running_none": ("Nothing runs.", "実行中のタスクはありません。"),
+    "task": ("Task", "タスク"),
+    "client": ("Client", "クライアント"),
+    "waits_for": ("Waits for", "待ち先"),
+    "reason": ("Reason", "理由"),
+    "starts": ("Starts in", "開始まで"),
+    "waited": ("Waited", "待ち時間"),
+    "ran": ("Running for", "実行時間"),
+    "ends": ("Ends in", "終了まで"),
+    "counts": ("waiting, running, machines", "待ち・実行中・マシン"),
+    # Decisions
+    "decisions": ("Decisions", "判断"),
+    "decisions_none": ("Nothing was decided yet.", "まだ判断はありません。"),
+    "when": ("When", "時刻"),
+    "domain": ("Domain", "分野"),
+    "choice": ("Choice", "選択"),
+    "why": ("Why?", "理由"),
+    "why_of": ("Why was this decided?", "なぜこの判断になったのか"),
+    "story": ("What happened", "経過"),
+    "candidates": ("Candidates, the seconds of each part", "候補と各部分の秒数"),
+    "losing": ("Left out, and why", "対象外とその理由"),
+    "words": ("In words", "文章で"),
+    "chosen": ("chosen", "選択"),
+    "cost": ("Cost", "コスト"),
+    "costs_more": ("More than the chosen", "選択との差"),
+    "speed": ("Speed", "速度"),
+    "evidence": ("samples", "件"),
+    "guess": ("a guess", "推定"),
+    "none_known": ("The decision is not known here.", "この判断の記録はありません。"),
+    "part_wait_s": ("Wait", "待ち"),
+    "part_load_s": ("Load", "ロード"),
+    "part_prefill_s": ("Prefill", "入力処理"),
+    "part_decode_s": ("Decode", "生成"),
+    "part_sharing_s": ("Sharing", "共有"),
+    "part_others_s": ("Tasks behind", "後続への影響"),
+    "part_quality_s": ("Quality", "品質"),
+    # Map
+    "map": ("Speed and quality", "速度と品質"),
+    "map_decode": (
+        "Speed: tokens/s of one stream on the free machine",
+        "速度: 空いたマシンでの 1 本あたりのトークン/秒",
+    ),
+    "map_quality": ("Quality: points of 100, on any machine", "品質: 100 点満点、全マシン"),
+    "map_none": ("Nothing was measured yet.", "まだ計測はありません。"),
+    "map_marks": (
+        "~ worked out from related measurements · ? nothing like it was measured · – not held there",
+        "~ 関連する計測からの推定 · ? 計測なし · – そのマシンにはない",
+    ),
+    "map_more": ("more are in the picture", "は画像で表示"),
+    "map_picture": ("As a picture (SVG)", "画像 (SVG)"),
+    "below": ("below {}", "{} 未満"),
+    "from_to": ("{} to {}", "{}〜{}"),
+    "and_more": ("{} and more", "{} 以上"),
+    # Codes: a machine's state
+    "state_ready": ("ready", "準備完了"),
+    "state_silent": ("silent", "応答なし"),
+    "state_paused": ("paused", "一時停止中"),
+    "state_backend down": ("backend down", "モデルサーバー停止"),
+    "state_draining": ("draining", "終了処理中"),
+    "state_stale": ("stale", "情報が古い"),
+    # Codes: a task's state
+    "state_waiting": ("waiting", "待機中"),
+    "state_released": ("released", "割り当て済み"),
+    "state_running": ("running", "実行中"),
+    "state_completed": ("completed", "完了"),
+    "state_failed": ("failed", "失敗"),
+    "state_cancelled": ("cancelled", "取り消し"),
+    "state_dead": ("given up", "断念"),
+    # Codes: why a task waits
+    "hold_waiting_for_faster": ("a faster machine is worth waiting for", "より速いマシンを待つ価値あり"),
+    "hold_busy": ("every machine that could answer is busy", "回答できるマシンがすべて使用中"),
+    "hold_model_full": ("as many tasks of this model run as may", "このモデルの上限に到達"),
+    "hold_client_full": ("as many tasks of this client run as may", "このクライアントの上限に到達"),
+    "hold_backend_full": ("as many tasks run on this backend as may", "このバックエンドの上限に到達"),
+    "hold_no_worker": ("no machine that holds the model is there", "モデルを持つマシンがない"),
+    "hold_no_capability": ("no machine has what the task needs", "必要な機能を持つマシンがない"),
+    "hold_silent": ("no machine that could answer was heard lately", "回答できるマシンから応答がない"),
+    "hold_backoff": ("the last attempt failed; a pause", "直前の試行が失敗したため間隔を置いている"),
+    "hold_routing": ("the model is being chosen", "モデルを選択中"),
+    "hold_no_model": ("no machine can answer this yet", "まだ回答できるマシンがない"),
+    # Codes: why a place or a start got worse
+    "rise_joined_ahead": ("somebody joined ahead", "前に割り込みあり"),
+    "rise_died": ("an attempt or a machine was lost", "試行またはマシンの喪失"),
+    "rise_paused": ("a machine was taken out", "マシンの一時停止"),
+    "rise_slower_than_predicted": ("slower than predicted", "予測より遅い"),
+    # Codes: why a candidate was left out
+    "removed_kind": ("does not do what is asked", "依頼の種類に非対応"),
+    "removed_tools": ("takes no tools", "ツール非対応"),
+    "removed_vision": ("takes no images", "画像非対応"),
+    "removed_capability": ("lacks a capability", "機能不足"),
+    "removed_undeclared": ("does not say whether it can", "対応可否が不明"),
+    "removed_worker": ("another machine was asked for", "別のマシンの指定あり"),
+    "removed_target": ("not a target of the route", "ルートの対象外"),
+    "removed_context": ("too little context", "コンテキスト不足"),
+    "removed_digest": ("another file under the same name", "同名の別ファイル"),
+    "removed_draining": ("takes no new work", "新規受付なし"),
+    "removed_paused": ("paused", "一時停止中"),
+    "removed_silent": ("not heard lately", "最近の応答なし"),
+    "removed_room": ("no room for it", "余裕なし"),
+    "removed_refused": ("its task was refused", "タスクが拒否された"),
+}
+
+
+def words_of(language: Language) -> dict[str, str]:
+    at = LANGUAGES.index(language)
+    return {key: both[at] for key, both in WORDS.items()}
+
+
+def coded(kind: str, reason: str, words: Mapping[str, str]) -> tuple[str, str]:
+    """``(meaning, details)`` of ``code: details``; a code without a row is its own meaning."""
+    code, _, detail = reason.partition(":")
+    code = code.strip().partition("(")[0]
+    return words.get(f"{kind}_{code}", code), detail.strip()
+
+
+def span(seconds: float, words: Mapping[str, str]) -> str:
+    """``0.4 s``, ``12 s``, ``3 min``, ``2 h 5 min``; ``page.js`` writes the same."""
+    if seconds < 10:
+        return words["unit_s"].format(f"{max(0.0, seconds):.1f}")
+    whole = round(seconds)
+    if whole < 120:
+        return words["unit_s"].format(whole)
+    minutes = whole // 60
+    if minutes < 120:
+        return words["unit_min"].format(minutes)
+    return f"{words['unit_h'].format(minutes // 60)} {words['unit_min'].format(minutes % 60)}"
+
+
+def language_of(query: str | None, cookie: str | None, accepted: str) -> Language:
+    """What was asked for, else what was chosen before, else what the browser prefers."""
+    for chosen in (query, cookie):
+        if chosen in LANGUAGES:
+            return chosen
+    ranked: list[tuple[float, int, str]] = []
+    for at, part in enumerate(accepted.split(",")):
+        name, _, weight = part.strip().partition(";q=")
+        try:
+            ranked.append((-float(weight or 1.0), at, name[:2].lower()))
+        except ValueError:
+            continue
+    return next((name for _, _, name in sorted(ranked) if name in LANGUAGES), "en")
