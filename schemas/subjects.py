@@ -99,6 +99,11 @@ def control_subject(worker: str) -> str:
     return f"ctl.{worker_token(worker)}"
 
 
+def pull_subject(worker: str, pull: str) -> str:
+    """How far a download of a model is."""
+    return f"pull.{worker_token(worker)}.{encode_token(pull)}"
+
+
 def pulse_subject(router: str) -> str:
     """The router's own heartbeat, which it hears back through the server: its only measure of silence."""
     return f"pulse.{encode_token(router)}"

@@ -81,15 +81,30 @@ class TokenChunk(Wire, frozen=True, kw_only=True):
 
 class Control(Wire, frozen=True, kw_only=True):
     """Router to worker on ``ctl.<worker>``. ``hello`` lists the consumers that are confirmed (``armable``) and asks for a
-    credit and a report; it may get lost, so routers repeat it. ``cancel`` names the attempt. Other commands name nothing."""
+    credit and a report; it may get lost, so routers repeat it. ``cancel`` names the attempt; ``pull`` and ``stop_pull`` a
+    ``pull``, the former with the backend's name of a model. Other commands name nothing."""
 
-    command: Literal["hello", "cancel", "pause", "resume", "drain"]
+    command: Literal["hello", "cancel", "pause", "resume", "drain", "pull", "stop_pull"]
     router: str = ""
     epoch: int = 0
     task: str | None = None
     attempt: int | None = None
     armable: tuple[str, ...] = ()
     want_report: bool = False
+    pull: str | None = None
+    model: str | None = None
+
+
+class PullProgress(Wire, frozen=True, kw_only=True):
+    """How far a download is, on ``pull.<worker>.<pull>``; said again every two seconds, so that silence means that the machine
+    is gone. ``total`` and ``completed`` are bytes of the file ``digest``. The last one is ``done``, or has the ``error``."""
+
+    status: str = ""
+    digest: str | None = None
+    total: int | None = None
+    completed: int | None = None
+    done: bool = False
+    error: str | None = None
 
 
 class CancelTask(Wire, frozen=True, kw_only=True):

@@ -13,7 +13,16 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from services.cli import bench, evidence_commands, pipe, queue_commands, run_commands, show_commands, stats_commands
+from services.cli import (
+    bench,
+    evidence_commands,
+    pipe,
+    pull,
+    queue_commands,
+    run_commands,
+    show_commands,
+    stats_commands,
+)
 from services.cli.output import out, show
 
 NEWCOMER = (
@@ -63,6 +72,7 @@ app.command("bench", rich_help_panel=USE)(bench.bench)
 app.command("pipe", rich_help_panel=USE)(pipe.pipe)
 app.command("pause", rich_help_panel=USE)(queue_commands.pause)
 app.command("resume", rich_help_panel=USE)(queue_commands.resume)
+app.command("pull", rich_help_panel=USE)(pull.pull)
 app.command("doctor", rich_help_panel=USE)(show_commands.check)
 run_commands.add_services(app)
 app.command("nats", rich_help_panel=RUN)(run_commands.nats)

@@ -10,6 +10,7 @@ from typing import Any, NoReturn
 from urllib.parse import quote
 
 import httpx
+import msgspec
 
 from services.cli.exits import CommandFailed, Exit
 from services.cli.sse import EventParser, ServerEvent
@@ -87,6 +88,20 @@ class RouterClient:
         except httpx.HTTPError as error:
             self._unreachable(error)
 
+    async def lines(self, path: str, body: dict[str, Any]) -> AsyncIterator[dict[str, Any]]:
+        """The objects of a stream of JSON lines, asked for by POST, until it closes."""
+        timeout = httpx.Timeout(SILENCE_S, connect=CONNECT_S)
+        try:
+            async with self._http.stream("POST", path, json=body, timeout=timeout) as answer:
+                if answer.status_code != 200:
+                    await answer.aread()
+                    self._refused(answer)
+                async for line in answer.aiter_lines():
+                    if line.strip():
+                        yield msgspec.json.decode(line)
+        except (httpx.HTTPError, msgspec.DecodeError) as error:
+            self._unreachable(error)
+
     async def _answer(self, method: str, path: str, **options: Any) -> httpx.Response:
         try:
             answer = await self._http.request(method, path, **options)
@@ -119,6 +134,8 @@ class RouterClient:
     def _refused(self, answer: httpx.Response) -> NoReturn:
         body = _json(answer)
         error = body.get("error") if isinstance(body, dict) else None
+        if isinstance(error, str) and answer.request.url.path.startswith("/api/"):  # in Ollama's form
+            error = {"code": "", "message": error, "nearest": ()}
         if not isinstance(error, dict) or not error.keys() >= OUR_ERROR:
             self._stranger(f"it answered {answer.request.url.path} with {answer.status_code}")
         raise CommandFailed(

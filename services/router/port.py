@@ -37,6 +37,7 @@ from services.router.fleet import Fleet
 from services.router.measures import Measures
 from services.router.policy.routes import Routes
 from services.router.prospect import Prospect
+from services.router.pull_port import PullPort
 from services.router.rating import Pick, Rated, Rating
 from services.router.refusals import (
     Busy as Busy,
@@ -185,7 +186,7 @@ class RoutesInForce(msgspec.Struct, frozen=True, kw_only=True):
     problem: str | None = None
 
 
-class RouterPort(BenchPort, Protocol):
+class RouterPort(BenchPort, PullPort, Protocol):
     """What HTTP surfaces may ask. Every method answers from memory unless it says otherwise."""
 
     async def submit(self, task: NewTask) -> Submitted:

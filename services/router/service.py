@@ -34,6 +34,7 @@ from services.router.hearing import Hearing
 from services.router.lookback import Lookback
 from services.router.policy.routes import Routes
 from services.router.port import NewTask, Submitted, Update
+from services.router.pulling import Pulling
 from services.router.questions import Questions
 from services.router.readers import Readers
 from services.router.rises import Rises
@@ -53,7 +54,7 @@ SOON_S = 0.001
 """Short beside any deadline; long enough that several acks of one pass are one look."""
 
 
-class RouterService(Questions, Evidence, Benching):
+class RouterService(Questions, Evidence, Benching, Pulling):
     """Implements ``RouterPort``. ``start`` returns when the log has been read; ``close`` leaves nothing running."""
 
     def __init__(

@@ -11,6 +11,7 @@ from collections.abc import Coroutine, Mapping
 from contextlib import AsyncExitStack
 from typing import Any
 
+import msgspec
 from nats.aio.msg import Msg
 
 from schemas.errors import BusError, InvalidEvent
@@ -31,6 +32,7 @@ from services.worker.heartbeat import Heart, Promise
 from services.worker.inventory import Inventory
 from services.worker.peers import Peers
 from services.worker.priority import priorities
+from services.worker.pulling import Pulling
 from services.worker.reporting import Reporting
 from services.worker.rounds import Rounds
 from services.worker.runs import Runs
@@ -73,18 +75,14 @@ class WorkerService:
         self._reporting = Reporting(bus, self._inventory, self._telemetry, self._clock, worker, self.boot, settings)
         self._attempts = Attempts(worker, self.boot, settings.slots, accepting=False)
         self._taker = Taker(bus)
-        timeouts = settings.timeouts
-        limits = Limits(
-            connect_s=timeouts.connect_s, first_byte_s=timeouts.first_byte_s, stall_s=timeouts.stall_s,
-            total_s=timeouts.total_s,
-        )  # fmt: skip
+        self._pulling = Pulling(bus, backend, worker, pulled=self._names_may_change)
         self._heart = Heart(
             bus, self._clock, self._telemetry, self._inventory, self._promise,
             worker=worker, boot=self.boot, slots=settings.slots, interval_s=settings.heartbeat_s,
         )  # fmt: skip
         self._execution = Execution(
             self._attempts, bus, self._inventory, self._telemetry, self._clock,
-            Runs(self._attempts, bus, self._inventory, self._clock, limits),
+            Runs(self._attempts, bus, self._inventory, self._clock, Limits(**msgspec.structs.asdict(settings.timeouts))),
             spawn=self._spawn, send_credit=self._heart.want_credit, look=self._look, rest=self._take_rest,
         )  # fmt: skip
         self._rounds = self._execution.rounds = Rounds(
@@ -106,6 +104,7 @@ class WorkerService:
             stack.push_async_callback(self._cancel_tasks)
             stack.push_async_callback(self._taker.close)
             stack.push_async_callback(self._peers.stop)
+            stack.push_async_callback(self._pulling.close)
             await self._meet_peers()
             self._bus.on_reconnect(self._heart.want_credit)
             control = await self._bus.listen(control_subject(self.worker), self._control)
@@ -148,6 +147,8 @@ class WorkerService:
             self._hold("pause", held=control.command == "pause")
         elif control.command == "drain":
             self._hold("drain", held=True)
+        else:
+            self._pulling.told(control)
 
     def _hello(self, control: Control) -> None:
         """A router confirms consumers; only those are ever armed."""

@@ -171,7 +171,7 @@ def event(value: Any) -> bytes:
 
 DONE = b"data: [DONE]\n\n"
 
-OLLAMA_STREAMS = frozenset({"/api/chat", "/api/generate", "/api/embed"})
+OLLAMA_STREAMS = frozenset({"/api/chat", "/api/generate", "/api/embed", "/api/pull"})
 OPENAI_STREAMS = frozenset({"/v1/chat/completions", "/v1/completions", "/v1/embeddings"})
 
 

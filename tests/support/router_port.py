@@ -29,7 +29,7 @@ from schemas.events import (
     Tokens,
 )
 from schemas.statistics import Statistics
-from schemas.work import Answer, Body, encode_wire
+from schemas.work import Answer, Body, PullProgress, encode_wire
 from services.router.compare import eligible
 from services.router.contest import Eligible, Referee
 from services.router.dispatch.permits import UNLIMITED
@@ -230,6 +230,9 @@ class MemoryRouter:
         self.records = Records()
         self.demands: list[Demand] = []
         self.runs: dict[str, RunShown] = {}
+        self.pulls: list[tuple[str, str]] = []
+        self.pull_words: list[PullProgress] = []
+        self.pulls_left = asyncio.Event()
         self._submitted = asyncio.Event()
         self._running: set[asyncio.Task[None]] = set()
 
@@ -376,6 +379,22 @@ class MemoryRouter:
     async def bench_cancel(self, run: str) -> RunShown:
         self.runs[run] = msgspec.structs.replace(await self.bench_run(run), state="cancelled")
         return self.runs[run]
+
+    @asynccontextmanager
+    async def pull(self, worker: str, model: str) -> AsyncIterator[AsyncIterator[PullProgress]]:
+        """``pulls`` are (worker, model) as they began; ``pull_words`` what the machine says; without an end it goes on."""
+        self.pulls.append((worker, model))
+
+        async def said() -> AsyncIterator[PullProgress]:
+            for word in self.pull_words:
+                yield word
+            if not self.pull_words or not (self.pull_words[-1].done or self.pull_words[-1].error):
+                await asyncio.get_running_loop().create_future()
+
+        try:
+            yield said()
+        finally:
+            self.pulls_left.set()
 
     async def pause(self, worker: str, for_s: float | None, reason: str) -> None:
         self._replace(worker, paused=True, paused_until_us=None if for_s is None else int(for_s * 1e6))

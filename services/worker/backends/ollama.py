@@ -24,6 +24,7 @@ from services.worker.backends.port import (
     Chunk,
     Finish,
     Identity,
+    Pulled,
 )
 
 NS = 1e-3
@@ -125,6 +126,23 @@ class Ollama:
         if len(vectors) != len(inputs):
             raise BackendError("protocol", f"{len(vectors)} embeddings for {len(inputs)} texts")
         return msgspec.structs.replace(_finish({**frame, "done_reason": "stop"}), vectors=vectors)
+
+    async def pull(self, model: str) -> AsyncGenerator[Pulled]:
+        async with wire.stream(self._http, "/api/pull", {"model": model, "stream": True}) as lines:
+            async for line in lines:
+                frame = wire.parse_object(line)
+                if "error" in frame:
+                    raise BackendError("rejected", wire.message_of(str(frame["error"])))
+                status = str(frame.get("status") or "")
+                if status == "success":
+                    return
+                yield Pulled(
+                    status=status,
+                    digest=wire.words(frame.get("digest")),
+                    total=wire.count(frame.get("total")),
+                    completed=wire.count(frame.get("completed")),
+                )
+        raise BackendError("protocol", "the download ended without a word of success")
 
     async def aclose(self) -> None:
         await self._http.aclose()

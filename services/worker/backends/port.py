@@ -7,7 +7,7 @@ deadline (``watchdogs`` does), and it never retries. It must never load, keep or
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import msgspec
 
@@ -94,6 +94,24 @@ class Finish(msgspec.Struct, frozen=True, kw_only=True):
     tokens: Tokens = Tokens()
     timings: BackendTimings = BackendTimings()
     vectors: tuple[tuple[float, ...], ...] = ()
+
+
+class Pulled(msgspec.Struct, frozen=True, kw_only=True):
+    """A word about a download: ``total`` and ``completed`` are bytes of the file ``digest``."""
+
+    status: str
+    digest: str | None = None
+    total: int | None = None
+    completed: int | None = None
+
+
+@runtime_checkable
+class Puller(Protocol):
+    """A server that fetches models by itself."""
+
+    def pull(self, model: str) -> AsyncGenerator[Pulled]:
+        """Ends where the model is there, else raises BackendError; closing the iterator ends the download."""
+        ...
 
 
 class Backend(Protocol):
