@@ -23,15 +23,24 @@ NO_SHOW: dict[str, Any] = {"capabilities": ["completion"], "model_info": {}}
 class StubOllama:
     """``models``: name -> pace. It keeps ``room`` of them in memory; a load takes ``load_s`` for each 5 GB.
 
-    ``loads`` are the loads in order, ``torn`` those models that were pushed out while they answered, ``asked`` all chats;
-    ``running`` counts the chats now, ``most`` is the most there were at once. While ``busy`` it refuses as Ollama does; while
-    ``gate`` is closed it loads and says nothing.
+    A request with another ``num_ctx`` than the model was loaded with makes it load anew, as in the real one; without one the
+    window is ``context``. ``loads`` are the loads in order, ``torn`` those models that were pushed out while they answered,
+    ``asked`` all chats; ``running`` counts the chats now, ``most`` is the most there were at once. While ``busy`` it refuses
+    as Ollama does; while ``gate`` is closed it loads and says nothing.
     """
 
     def __init__(
-        self, models: Mapping[str, Pace], *, load_s: float = 0.0, room: int = 1, sizes: Mapping[str, int] | None = None
+        self,
+        models: Mapping[str, Pace],
+        *,
+        load_s: float = 0.0,
+        room: int = 1,
+        sizes: Mapping[str, int] | None = None,
+        context: int = 8192,
     ) -> None:
         self.models, self.load_s, self.room, self.sizes = dict(models), load_s, room, dict(sizes or {})
+        self.context = context
+        self.windows: dict[str, int | None] = {}
         self.url = ""
         self.busy = False
         self.resident: list[str] = []
@@ -92,7 +101,7 @@ class StubOllama:
         pages: dict[str, Any] = {
             "/api/version": {"version": "0.24.0"},
             "/api/tags": {"models": [self._row(name) for name in self.models]},
-            "/api/ps": {"models": [self._row(name) | {"context_length": 8192} for name in self.resident]},
+            "/api/ps": {"models": [self._row(name) | {"context_length": self.window(name)} for name in self.resident]},
             "/api/show": NO_SHOW,
         }
         return (200, pages[path]) if path in pages else (404, {"error": "not found"})
@@ -100,6 +109,9 @@ class StubOllama:
     def _row(self, name: str) -> dict[str, Any]:
         details = {"format": "gguf", "quantization_level": "Q4_K_M"}
         return {"name": name, "digest": f"d-{name}", "size": self._bytes(name), "details": details}
+
+    def window(self, name: str) -> int:
+        return self.windows.get(name) or self.context
 
     def _bytes(self, name: str) -> int:
         return self.sizes.get(name, USUAL_BYTES)
@@ -112,11 +124,11 @@ class StubOllama:
         self._streams.append(model)
         self.most = max(self.most, len(self._streams))
         try:
-            load_s = await self._load(model)
+            load_s = await self._load(model, body.get("options", {}).get("num_ctx"))
             await self.gate.wait()
             writer.write(b"HTTP/1.1 200 OK\r\nContent-Type: application/x-ndjson\r\nConnection: close\r\n\r\n")
             pace, said = self.models[model], re.findall(r"\d+", prompt)
-            tokens = int(said[-1]) if said else int(body["options"]["num_predict"])
+            tokens = int(said[-1]) if said else int(body.get("options", {}).get("num_predict", 8))
             due = asyncio.get_running_loop().time() + pace.first_s
             for number in range(tokens):
                 await _until(due)
@@ -131,9 +143,11 @@ class StubOllama:
         finally:
             self._streams.remove(model)
 
-    async def _load(self, model: str) -> float:
+    async def _load(self, model: str, num_ctx: int | None) -> float:
         """Bring the model into memory; another one goes, whatever it was doing. Seconds that it took."""
         async with self._loading:
+            if model in self.resident and self.windows.get(model) != num_ctx:
+                self.resident.remove(model)
             if model in self.resident:
                 self.resident.append(self.resident.pop(self.resident.index(model)))
                 return 0.0
@@ -145,6 +159,7 @@ class StubOllama:
             load_s = self.load_s * self._bytes(model) / USUAL_BYTES
             await _until(asyncio.get_running_loop().time() + load_s)
             self.resident.append(model)
+            self.windows[model] = num_ctx
             return load_s
 
 
