@@ -14,7 +14,7 @@ $(PYTEST) -m "$(QUICK)" $(ARGS) --ignore=tests/acceptance -n 2 --dist loadfile
 endef
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test check format bench sim torture story-faults proof e2e e2e-quality e2e-ollama e2e-compose e2e-nats e2e-duckdb docs lock clean
+.PHONY: help install demo test check format bench sim torture story-faults proof e2e e2e-quality e2e-ollama e2e-openwebui e2e-compose e2e-nats e2e-duckdb docs lock clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -58,7 +58,7 @@ proof: export HEADRACE_TORTURE := short
 proof: $(VENV)/.dev ## `make test` and the short form of `make torture`, as CI runs them
 	$(ALL_TESTS)
 
-e2e: e2e-nats e2e-duckdb e2e-quality e2e-ollama e2e-compose ## all five below
+e2e: e2e-nats e2e-duckdb e2e-quality e2e-ollama e2e-openwebui e2e-compose ## all of them
 
 e2e-nats: $(VENV)/.dev ## the real `nats` CLI takes nats/*.json unchanged (needs Go)
 	$(PYTEST) -m e2e tests/e2e/test_nats_cli.py $(ARGS)
@@ -74,6 +74,19 @@ e2e-quality: $(VENV)/.dev ## two real models of different quality: the checks te
 
 e2e-ollama: $(VENV)/.dev ## two real Ollama servers as the two machines (needs Go, 6 min once)
 	$(PYTEST) -m e2e tests/e2e/test_ollama.py tests/contract/test_backends.py $(ARGS)
+
+e2e-openwebui: $(VENV)/.dev .parts/openwebui/.installed ## the real Open WebUI in Chromium: install, stream, Stop, rate, cases 38 to 42 (1.7 GB once)
+	$(PYTEST) -m e2e -s -o faulthandler_timeout=600 tests/e2e/test_openwebui.py $(ARGS)
+
+# Without torch: nothing here embeds. Chromium is the machine's own; where a part cannot be had, the tests say so and skip.
+.parts/openwebui/.installed: | $(BIN)/python
+	@mkdir -p .parts/openwebui && echo 'torch ; sys_platform == "never"' > .parts/openwebui/override.txt
+	-@$(BIN)/uv venv -q --clear --python '>=3.11,<3.13' .parts/openwebui/venv && $(BIN)/uv pip install -q \
+		--python .parts/openwebui/venv/bin/python open-webui==0.12.4 --override .parts/openwebui/override.txt
+	-@test -d .parts/playwright || $(BIN)/python -m pip install -q --disable-pip-version-check --target .parts/playwright playwright==1.65.*
+	-@command -v chromium >/dev/null || { command -v apt-get >/dev/null && test "$$(id -u)" = 0 \
+		&& apt-get update -qq && apt-get install -y -qq --no-install-recommends chromium fonts-noto-color-emoji; }
+	@test ! -x .parts/openwebui/venv/bin/open-webui || touch $@
 
 e2e-compose: $(VENV)/.dev ## Dockerfile and compose.yaml on a real daemon (needs root; builds compose where missing)
 	$(PYTEST) -m e2e tests/e2e/test_compose.py $(ARGS)

@@ -302,9 +302,9 @@ class Answer:
         try:
             while True:
                 try:
-                    name, data = (
-                        heard.get_nowait() if not heard.empty() else await asyncio.wait_for(heard.get(), patience_s)
-                    )
+                    # Not wait_for: in Python 3.11 it swallows a Stop that comes together with a token.
+                    async with asyncio.timeout(patience_s):
+                        name, data = await heard.get()
                 except TimeoutError:
                     name, data = "silent", {}
                 if name not in ("silent", "broken"):

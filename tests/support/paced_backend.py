@@ -1,0 +1,140 @@
+"""A model server whose prompts say how it answers: ``say 40``, ``after 3 s``, ``every 50 ms``, ``think 4``, ``fail after 9``.
+
+Answers "what did the backend get, when did each stream end there, and who ended it?". It has OpenAI's form and llama.cpp's
+face, sees images and calls no tools. ``requests`` are in the order of their arrival; times are the event loop's.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+from typing import Any
+
+MODEL = "mill"
+SSE = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n"
+JSON = "HTTP/1.1 %d X\r\nContent-Type: application/json\r\nConnection: close\r\nContent-Length: %d\r\n\r\n"
+
+
+@dataclass
+class Heard:
+    """One request; ``gone_at`` is when its client closed it, ``ended_at`` when it was answered whole."""
+
+    body: dict[str, Any]
+    began_at: float
+    said: int = 0
+    gone_at: float | None = None
+    ended_at: float | None = None
+    over: asyncio.Event = field(default_factory=asyncio.Event)
+
+    @property
+    def prompt(self) -> str:
+        """The last message's text."""
+        content = self.body["messages"][-1]["content"]
+        return content if isinstance(content, str) else " ".join(part.get("text", "") for part in content)
+
+
+class PacedBackend:
+    """``async with PacedBackend() as backend: backend.url``. ``running`` counts its streams now, ``most`` the most at once."""
+
+    def __init__(self, *models: str) -> None:
+        self.models = models or (MODEL,)
+        self.requests: list[Heard] = []
+        self.running = self.most = 0
+        self.url = ""
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    async def __aenter__(self) -> PacedBackend:
+        self._server = await asyncio.start_server(self._accept, "127.0.0.1", 0, limit=2**26)
+        self.url = f"http://127.0.0.1:{self._server.sockets[0].getsockname()[1]}"
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self._server.close()
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    def heard(self, words: str) -> Heard:
+        """The latest request whose last message holds the words, a chat's and not its title's; an AssertionError for none."""
+        found = [heard for heard in self.requests if words in heard.prompt and not heard.prompt.startswith("### Task")]
+        assert found, f"no request says {words!r}"
+        return found[-1]
+
+    async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        self._tasks.add(task)
+        try:
+            await self._serve(reader, writer)
+        except (ConnectionError, asyncio.IncompleteReadError, asyncio.CancelledError):
+            pass
+        finally:
+            self._tasks.discard(task)
+            writer.close()
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        head = (await reader.readuntil(b"\r\n\r\n")).decode()
+        method, path, _ = head.split("\r\n", 1)[0].split(" ")
+        if method == "POST":
+            length = int(re.search(r"content-length: *(\d+)", head, re.IGNORECASE)[1])
+            await self._chat(json.loads(await reader.readexactly(length)), reader, writer)
+            return
+        sees = {"capabilities": ["completion", "multimodal"]}
+        listed = [{"name": name, "model": name, **sees} for name in self.models]
+        data = [{"id": name, "object": "model", "owned_by": "llamacpp", **sees} for name in self.models]
+        pages = {"/v1/models": {"object": "list", "models": listed, "data": data}}
+        page = json.dumps(pages.get(path, {"error": {"message": "not here"}})).encode()
+        writer.write((JSON % (200 if path in pages else 404, len(page))).encode() + page)
+        await writer.drain()
+
+    async def _chat(self, body: dict[str, Any], reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        loop = asyncio.get_running_loop()
+        heard = Heard(body, loop.time())
+        self.requests.append(heard)
+        self.running += 1
+        self.most = max(self.most, self.running)
+        leaving = asyncio.create_task(reader.read(1))
+        writer.write(SSE)
+        try:
+            async for piece in self._pieces(heard, leaving):
+                writer.write(b"data: " + json.dumps({"model": body["model"], **piece}).encode() + b"\n\n")
+            if not leaving.done():
+                writer.write(b"data: [DONE]\n\n")
+                heard.ended_at = loop.time()
+        finally:
+            if heard.ended_at is None:
+                heard.gone_at = loop.time()
+            self.running -= 1
+            leaving.cancel()
+            heard.over.set()
+
+    async def _pieces(self, heard: Heard, leaving: asyncio.Task[bytes]) -> AsyncIterator[dict[str, Any]]:
+        loop, asked = asyncio.get_running_loop(), heard.prompt
+        words, thoughts, fails = (
+            _of(asked, r"say (\d+)", 5),
+            _of(asked, r"think (\d+)", 0),
+            _of(asked, r"fail after (\d+)", -1),
+        )
+        pace_s, due = _of(asked, r"every (\d+) ms", 10) / 1e3, loop.time() + _of(asked, r"after (\d+) s", 0)
+        yield {"choices": [{"index": 0, "delta": {"role": "assistant", "content": None}}]}
+        for number in range(thoughts + words):
+            await asyncio.wait({leaving}, timeout=max(0.0, due - loop.time()))
+            if leaving.done() or heard.said == fails:
+                if heard.said == fails:
+                    yield {"error": {"code": 500, "message": "the mill broke"}}
+                return
+            thinks = number < thoughts
+            said = f"thought{number} " if thinks else f"word{number - thoughts} "
+            yield {"choices": [{"index": 0, "delta": {"reasoning_content" if thinks else "content": said}}]}
+            heard.said += not thinks
+            due += pace_s
+        usage = {"prompt_tokens": 8, "completion_tokens": thoughts + words, "total_tokens": 8 + thoughts + words}
+        yield {"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}], "usage": usage}
+
+
+def _of(prompt: str, pattern: str, otherwise: int) -> int:
+    found = re.findall(pattern, prompt)
+    return int(found[-1]) if found else otherwise
