@@ -168,8 +168,6 @@ def messages_of(given_input: Any) -> tuple[dict[str, Any], ...]:
     messages: list[dict[str, Any]] = []
     for at, item in enumerate(given_input):
         _add(messages, item, f"input[{at}]")
-    for message in messages:
-        message.pop("open", None)
     return tuple(messages)
 
 
@@ -219,7 +217,7 @@ def _assistant(messages: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def _reasoning(item: dict[str, Any]) -> str:
-    parts = (*(item.get("content") or ()), *(item.get("summary") or ()))
+    parts = [part for name in ("content", "summary") if isinstance(item.get(name), list) for part in item[name]]
     return "\n".join(part["text"] for part in parts if isinstance(part, dict) and isinstance(part.get("text"), str))
 
 

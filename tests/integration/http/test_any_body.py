@@ -16,6 +16,7 @@ from services.router.port import NewTask, Submitted
 from support.router_port import MemoryRouter
 
 ANY_TEXT = st.text(max_size=8)
+ROLE = st.sampled_from(["user", "assistant", "system"])
 ANY_JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | ANY_TEXT,
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(ANY_TEXT, inner, max_size=3),
@@ -86,6 +87,49 @@ FEEDBACK = st.fixed_dictionaries(
         "client": ANY_JSON | ANY_TEXT,
     },
 )
+PART = st.fixed_dictionaries(
+    {
+        "type": st.sampled_from(["text", "input_text", "input_image", "image", "tool_use", "tool_result", "thinking"])
+        | ANY_JSON
+    },
+    optional=dict.fromkeys(("text", "source", "content", "id", "name", "input", "tool_use_id", "image_url"), ANY_JSON),
+)
+BLOCKS = st.lists(PART | ANY_JSON, max_size=2) | ANY_JSON
+ITEM = st.fixed_dictionaries(
+    {"type": st.sampled_from(["message", "function_call", "function_call_output", "reasoning", "custom_tool_call"])},
+    optional={"role": st.sampled_from(["user", "assistant"]) | ANY_JSON, "content": BLOCKS}
+    | dict.fromkeys(("call_id", "name", "arguments", "input", "output", "summary"), ANY_TEXT | ANY_JSON),
+)
+# Mostly nothing, so that what lies deeper is reached.
+SELDOM = st.none() | st.none() | st.none() | ANY_JSON
+FURTHER = dict.fromkeys(("model", "tools", "tool_choice", "stream", "headrace", "temperature", "metadata"), SELDOM)
+SURFACES = {
+    "/v1/responses": st.fixed_dictionaries(
+        {"input": st.lists(ITEM, max_size=3) | ANY_TEXT | ANY_JSON},
+        optional=FURTHER
+        | dict.fromkeys(("instructions", "text", "reasoning", "previous_response_id", "include", "prompt"), SELDOM),
+    ),
+    "/v1/messages": st.fixed_dictionaries(
+        {
+            "max_tokens": st.just(9),
+            "messages": st.lists(st.fixed_dictionaries({"role": ROLE, "content": BLOCKS | ANY_TEXT}), max_size=3)
+            | ANY_JSON,
+        },
+        optional=FURTHER | dict.fromkeys(("system", "thinking", "output_config", "stop_sequences", "top_k"), SELDOM),
+    ),
+    "/v1/messages/count_tokens": st.fixed_dictionaries(
+        {"messages": st.lists(st.fixed_dictionaries({"role": ROLE, "content": BLOCKS}), max_size=2) | ANY_JSON},
+        optional={"system": BLOCKS, "tools": ANY_JSON},
+    ),
+    "/v1/completions": st.fixed_dictionaries(
+        {"prompt": ANY_TEXT | st.lists(ANY_TEXT | ANY_JSON, max_size=3) | ANY_JSON},
+        optional=dict.fromkeys(("n", "stream", "seed", "logprobs", "max_tokens", "model"), SELDOM),
+    ),
+    "/v1/embeddings": st.fixed_dictionaries(
+        {"input": ANY_TEXT | st.lists(ANY_TEXT | ANY_JSON, max_size=3) | ANY_JSON},
+        optional=dict.fromkeys(("model", "encoding_format", "dimensions", "user"), SELDOM),
+    ),
+}
 RULES = compile_rules({})
 PATIENT = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
@@ -130,6 +174,20 @@ def test_any_json_to_route_is_accepted_or_refused_by_name(body: Any) -> None:
 def test_any_json_to_chat_is_answered_or_refused_by_name(body: Any) -> None:
     reply = posted("/v1/chat/completions", msgspec.json.encode(body))
     assert_documented(reply, {"invalid_request", "model_not_found"}, openai=True)
+
+
+@settings(max_examples=400, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(st.data())
+def test_any_json_to_the_other_surfaces_is_answered_or_refused_in_their_form(data: st.DataObject) -> None:
+    path = data.draw(st.sampled_from(sorted(SURFACES)))
+    reply = posted(path, msgspec.json.encode(data.draw(SURFACES[path] | ANY_JSON)))
+    if not path.startswith("/v1/messages"):
+        assert_documented(reply, {"invalid_request", "model_not_found"}, openai=True)
+        return
+    assert reply.status_code in {200, 400, 404}, reply.text
+    if reply.status_code >= 400:
+        assert reply.json()["type"] == "error"
+        assert set(reply.json()["error"]) == {"type", "message"}
 
 
 @PATIENT
