@@ -2,7 +2,7 @@
 
 Two things that a browser does for any page it is shown: it sends forms and simple requests anywhere (the page's ``Origin`` goes
 with them), and it asks whatever address a name of the page's owner leads to, this machine's own included (the ``Host`` is that
-name). Who shows a key in a header is no such page; who is let in without one, or by a cookie, might be. Pure.
+name). Who shows a key in a header is no such page; who is let in without one, or by a cookie, might be.
 """
 
 from __future__ import annotations

@@ -53,7 +53,7 @@ class Board:
             "waiting": str(len(found.waiting)),
             "running": str(len(found.running)),
             "machines": f"{alive}/{len(fleet.workers)}",
-            "starting": "" if readiness.ready else readiness.reason or "…",
+            "starting": "" if readiness.ready else f"{self.words['starting']}: {readiness.reason or '…'}",
         }
         told = {name: value for name, value in counts.items() if value != self.counts.get(name)}
         self.counts = counts

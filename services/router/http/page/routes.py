@@ -37,6 +37,7 @@ SCRIPT_WORDS = (
 
 def page_routes(router: RouterPort, timing: Timing, access: Access) -> APIRouter:
     routes = APIRouter()
+    routes.include_router(_sign_in_routes(access))
     watchers = Watchers(router)
 
     @routes.get("/")
@@ -77,6 +78,12 @@ def page_routes(router: RouterPort, timing: Timing, access: Access) -> APIRouter
         data, media = known.files[name]
         kept = "public, max-age=31536000, immutable" if digest == known.digest else "no-cache"
         return Response(data, media_type=media, headers={"cache-control": kept, "x-content-type-options": "nosniff"})
+
+    return routes
+
+
+def _sign_in_routes(access: Access) -> APIRouter:
+    routes = APIRouter()
 
     @routes.post("/page/sign-in", include_in_schema=False)
     async def sign_in(request: Request) -> Response:
