@@ -7,8 +7,6 @@ the same fleet must show about who may be asked for tools and for titles.
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -18,16 +16,13 @@ from schemas.events import TaskRouted, TaskSubmitted
 from support.backends import (
     DONE,
     Script,
-    Stub,
     ollama_done,
     ollama_frame,
-    ollama_stand_in,
     openai_frame,
     openai_usage,
-    vllm_stand_in,
 )
 from support.proving import Proof
-from support.told_fleets import Machine, told_fleet
+from support.standing import both
 
 ARGUMENTS = '{"city":"Kyoto","days":3}'
 TOOLS = [{"type": "function", "function": {"name": "weather", "parameters": {"type": "object"}}}]
@@ -88,30 +83,6 @@ OPENAI = {
 CASES = [("ollama", name, steps) for name, steps in OLLAMA.items()] + [
     ("vllm", name, [*steps, openai_usage(), DONE]) for name, steps in OPENAI.items()
 ]
-
-
-class Standing:
-    """A stand-in as a told fleet wants its machines."""
-
-    def __init__(self, stand_in: AbstractAsyncContextManager[Stub]) -> None:
-        self._stand_in = stand_in
-        self.url = ""
-
-    async def __aenter__(self) -> Standing:
-        self.stub = await self._stand_in.__aenter__()
-        self.url = self.stub.url
-        return self
-
-    async def __aexit__(self, *error: Any) -> None:
-        await self._stand_in.__aexit__(*error)
-
-
-@asynccontextmanager
-async def both(folder: Path) -> AsyncIterator[tuple[Proof, dict[str, Stub]]]:
-    standing = {"ollama": Standing(ollama_stand_in()), "vllm": Standing(vllm_stand_in())}
-    machines = {name: Machine(one) for name, one in standing.items()}  # type: ignore[arg-type]
-    async with told_fleet(folder, machines) as proof:
-        yield proof, {name: one.stub for name, one in standing.items()}
 
 
 async def streamed(proof: Proof, body: dict[str, Any]) -> tuple[list[tuple[str, str]], str]:
