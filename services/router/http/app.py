@@ -22,7 +22,9 @@ from services.router.http.metrics import metrics_routes
 from services.router.http.models import model_routes
 from services.router.http.native import native_routes
 from services.router.http.ollama import ollama_routes
+from services.router.http.ollama_pull import pull_routes
 from services.router.http.openai import openai_routes
+from services.router.http.openapi import describe
 from services.router.http.overview import overview_routes
 from services.router.http.page.routes import page_routes
 from services.router.http.pausing import pausing_routes
@@ -58,6 +60,8 @@ def create_app(router: RouterPort, *, timing: Timing | None = None, access: Acce
     app.include_router(responses_routes(router, timing))
     app.include_router(anthropic_routes(router, timing))
     app.include_router(ollama_routes(router, timing))
+    app.include_router(pull_routes(router, timing))
+    describe(app)
     app.add_exception_handler(HeadraceError, _on_refusal)
     app.add_exception_handler(HTTPException, _on_http)
     app.add_exception_handler(ClientDisconnect, _on_gone)
