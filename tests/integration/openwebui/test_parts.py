@@ -1,0 +1,193 @@
+"""The pure parts of the functions for Open WebUI: what is a side task, what is whose text, what is told of an end."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from services.cli.pipe import BRIDGE, PIPE
+from support.functions import REWRITTEN, bridge_module, load, pipe_module as pipe, text_of
+
+FOOTER = pipe.FOOTER.format("code → qwen3 @ desktop (4.2 s expected) · 180 tokens at 46.0/s")
+TITLE = (
+    '### Task:\nGenerate a title.\nJSON: { "title": "..." }\n'
+    "<chat_history>\nUSER: Why is\nthe sky blue?\nASSISTANT: It\n</chat_history>"
+)
+
+
+@pytest.mark.parametrize("name", [PIPE, BRIDGE])
+def test_open_webui_takes_the_file(name: str) -> None:
+    text = text_of(name)
+    head = text.split('"""')[1].strip().splitlines()
+    keys = [line.partition(":")[0] for line in head]
+    assert text.startswith('"""\n') and "title" in keys and "required_open_webui_version" in keys
+    assert "requirements" not in keys  # it would be installed at every start
+    assert [word for word in REWRITTEN if f"from {word}" in text] == []
+    classes = [kind for kind in ("Pipe", "Filter", "Action", "Event") if hasattr(load(name), kind)]
+    assert classes == ["Pipe" if name == PIPE else "Event"]
+
+
+def test_the_valves_have_defaults_and_bounds() -> None:
+    valves = pipe.Pipe.Valves()
+    assert (valves.POLL_INTERVAL, valves.POLL_MAX_RETRIES, valves.SHOW_METADATA, valves.TASKS) == (
+        2.0,
+        150,
+        True,
+        "local",
+    )
+    for wrong in ({"TASKS": "both"}, {"POLL_INTERVAL": 0}, {"POLL_MAX_RETRIES": 0}):
+        with pytest.raises(ValueError, match=next(iter(wrong))):
+            pipe.Pipe.Valves(**wrong)
+
+
+async def test_it_is_one_model_unless_the_valve_says_otherwise() -> None:
+    function = pipe.Pipe()
+    assert not hasattr(function, "pipes")
+    function.valves = pipe.Pipe.Valves(VIRTUAL_MODELS=True, ROUTER_URL="http://127.0.0.1:1")
+    assert [row["id"] for row in await function.pipes()] == ["auto"]  # nobody answers there: the model does not vanish
+
+
+@pytest.mark.parametrize(
+    ("text", "clean"),
+    [
+        ("An answer.", "An answer."),
+        (f"An answer.{FOOTER}", "An answer."),
+        (f"Begun{FOOTER}\n\n and gone on{FOOTER}", "Begun and gone on"),
+        (f"Lost{pipe.AGAIN.format('desktop is silent')}Whole{FOOTER}", "Whole"),
+        ("A rule\n\n---\n*of somebody's own*", "A rule\n\n---\n*of somebody's own*"),
+    ],
+)
+def test_what_was_written_under_an_answer_is_no_part_of_it(text: str, clean: str) -> None:
+    assert pipe.clean(text) == clean
+    parts = [{"type": "text", "text": text}, {"type": "image_url", "image_url": {"url": "data:,"}}]
+    asked = pipe.request_of(
+        {"messages": [{"role": "assistant", "content": parts}, {"role": "user", "content": text}]}, tools=False
+    )
+    assert asked["messages"][0]["content"] == [{"type": "text", "text": clean}, parts[1]]
+    assert asked["messages"][1]["content"] == text  # a user's own words stay
+
+
+def test_a_request_has_what_a_backend_reads_and_nothing_else() -> None:
+    body = {
+        "model": "headrace.canary", "messages": [], "stream": True, "temperature": 0.2, "max_tokens": 9, "stop": ["x"],
+        "tools": [{}], "tool_choice": "auto", "chat_id": "c", "stream_options": {}, "features": {},
+    }  # fmt: skip
+    asked = pipe.request_of(body, tools=False)
+    assert asked == {
+        "messages": [], "route": "canary", "options": {"temperature": 0.2}, "constraints": {"max_tokens": 9},
+        "extra": {"stop": ["x"]},
+    }  # fmt: skip
+    assert pipe.request_of(body, tools=True)["extra"] == {"stop": ["x"], "tools": [{}], "tool_choice": "auto"}
+    assert "route" not in pipe.request_of({"model": "headrace.auto", "messages": []}, tools=False)
+
+
+@pytest.mark.parametrize(
+    ("body", "task", "message", "kind"),
+    [
+        ({"messages": [{"role": "user", "content": "hi"}]}, "tags_generation", None, "tags_generation"),
+        ({"messages": [{"role": "user", "content": "hi"}]}, "moa_response_generation", None, None),
+        ({"messages": [{"role": "user", "content": TITLE}]}, None, None, "title_generation"),
+        ({"messages": [{"role": "user", "content": TITLE}]}, None, "m1", None),
+        ({"messages": [{"role": "user", "content": TITLE}], "stream": True}, None, None, None),
+        ({"messages": [{"role": "user", "content": "### Task: mow the lawn"}]}, None, None, None),
+        ({"messages": []}, None, None, None),
+    ],
+)
+def test_side_tasks_are_known(body: dict[str, Any], task: str | None, message: str | None, kind: str | None) -> None:
+    assert pipe.side_task(body, task, message) == kind
+
+
+def test_side_tasks_are_answered_in_their_form() -> None:
+    body = {"messages": [{"role": "user", "content": TITLE}]}
+    assert json.loads(pipe.local_answer("title_generation", body, {})) == {"title": "Why is the sky blue?"}
+    long = {"messages": [{"role": "user", "content": "水車小屋について教えてください。" * 9}]}
+    assert json.loads(pipe.local_answer("title_generation", body, long))["title"].endswith("…")
+    assert json.loads(pipe.local_answer("tags_generation", body, {})) == {"tags": []}
+    assert json.loads(pipe.local_answer("follow_up_generation", body, {})) == {"follow_ups": []}
+    assert pipe.local_answer("emoji_generation", body, {}) == ""
+
+
+def test_the_smallest_model_in_memory_answers_them_otherwise() -> None:
+    def row(name: str, size: int | None, *, resident: bool = True, alive: bool = True, **more: Any) -> dict[str, Any]:
+        return {"name": name, "holders": [{"resident": resident, "alive": alive, "bytes": size}], **more}
+
+    embeds = row("embeds", 1, capabilities=["embedding"])
+    rows = [
+        row("big", 9),
+        row("small", 2),
+        row("cold", 1, resident=False),
+        row("lost", 1, alive=False),
+        embeds,
+        row("unsized", None),
+    ]
+    assert pipe.smallest_loaded(rows) == "small"
+    assert pipe.smallest_loaded(rows[-1:]) == "unsized"
+    assert pipe.smallest_loaded([row("cold", 1, resident=False)]) is None
+
+
+def test_a_stream_that_begins_again_repeats_nothing() -> None:
+    shown = pipe.Shown()
+    told = [*shown.token({"attempt": 1, "text": "one ", "thinking": "hm"}), *shown.token({"attempt": 1, "text": "two"})]
+    shown.replay()
+    told += [
+        *shown.token({"attempt": 1, "text": "one tw", "thinking": "hm"}),
+        *shown.token({"attempt": 1, "text": "o three"}),
+    ]
+    told += shown.rest({"attempt": 1, "text": "one two three.", "thinking": "hm"})
+    assert "".join(delta.get("content", "") for delta in told) == "one two three."
+    assert "".join(delta.get("reasoning_content", "") for delta in told) == "hm"
+
+
+def test_another_attempt_says_that_it_begins_again() -> None:
+    shown = pipe.Shown()
+    shown.token({"attempt": 1, "text": "half an ans"})
+    shown.why = "lost: desktop is silent"
+    again, fresh = shown.token({"attempt": 2, "text": "A whole answer"})
+    assert "lost: desktop is silent" in again["content"]
+    assert pipe.clean(f"half an ans{again['content']}{fresh['content']}") == "A whole answer"
+
+
+def test_calls_without_numbers_are_numbered_across_the_stream() -> None:
+    shown = pipe.Shown()
+    calls = [
+        shown.token({"attempt": 1, "tool_calls": [{"function": {"name": name}}]})[0]["tool_calls"] for name in "ab"
+    ]
+    assert [call["index"] for (call,) in calls] == [0, 1]
+    assert shown.rest({"attempt": 1, "text": "", "tool_calls": [{}, {}]}) == []
+
+
+@pytest.mark.parametrize(
+    ("status", "words"),
+    [
+        (
+            {"state": "failed", "failure": "busy", "detail": "nobody was free within its deadline of 60 s", "waited_s": 60.2},
+            "busy: nobody was free within its deadline of 60 s (waited 60 s)",
+        ),
+        ({"state": "dead", "attempt": 3, "detail": "the last one: oom"}, "busy: given up after 3 attempts: the last one: oom"),
+        ({"state": "failed", "failure": "rejected", "detail": "no such tool"}, "failed (rejected): no such tool"),
+        ({"state": "cancelled", "detail": "cancelled over HTTP"}, "cancelled: cancelled over HTTP"),
+    ],
+)  # fmt: skip
+def test_an_end_without_an_answer_says_why(status: dict[str, Any], words: str) -> None:
+    assert words in pipe.end_words(status)
+
+
+@pytest.mark.parametrize(
+    ("data", "said"),
+    [
+        ({"rating": 1}, {"rating": 1}),
+        (
+            {"rating": -1, "details": {"rating": 1}, "reason": "not_correct", "comment": "no"},
+            {"value": 0.0, "comment": "not_correct: no"},
+        ),
+        ({"rating": 1, "details": {"rating": 10}}, {"value": 1.0}),
+        ({"rating": None}, None),
+        ({}, None),
+    ],
+)  # fmt: skip
+def test_a_rating_is_what_the_router_takes(data: dict[str, Any], said: dict[str, Any] | None) -> None:
+    whole = None if said is None else {"message": "m1", "client": "u1", **said}
+    assert bridge_module.rating_of("u1", data, {"message_id": "m1"}) == whole
+    assert bridge_module.rating_of("u1", data, {}) is None
