@@ -176,6 +176,7 @@ def _done(model: str, pace: Pace, tokens: int, load_s: float) -> dict[str, Any]:
     durations = {f"{name}_duration": round(seconds * NS) for name, seconds in times.items()}
     return {
         "model": model,
+        "message": {"role": "assistant", "content": ""},
         "done": True,
         "done_reason": "stop",
         "prompt_eval_count": 20,
