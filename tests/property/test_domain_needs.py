@@ -14,7 +14,8 @@ PIECES = sorted(
         *(word for label in BUILT_IN.values() for word in label["words_en"]),
         *(need for label in BUILT_IN.values() for needs in label.get("needs", ()) for need in needs.split("|")),
         *"0 1 x n y ( ) { } : ; ` $ ^ = + - * / \\frac \\sum into in to for from where french German function".split(),
-        *("email", "letter", "text", "Error", "Exception", "Traceback", "def", "from a import", "x = 2", "f(x) {", "日本語に訳", "円"),
+        *("email", "letter", "text", "Error", "Exception", "Traceback", "def", "from a import", "x = 2"),
+        *("f(x) {", "日本語に訳", "円"),
         *(" ", "\n", ".", "translate", "what is 2 + 2", "the french for", "write a function", "Say it in french"),
     }
 )  # fmt: skip
