@@ -47,6 +47,9 @@ CLIENT = "benchmarker"
 METHOD = "bench"
 """How the domain of such a task came to be known: it was said, not classified."""
 ENDS = ("ev.task.completed.*", "ev.task.failed.*", "ev.task.cancelled.*", "ev.task.dead.*")
+WAIT_S = 5.0
+"""For the start of unasked work, two attempts at handing it over. An idle machine starts at once; one that does not is not idle
+after all or has fallen asleep, and the other workers of its host need not wait for it."""
 CANCEL_AGAIN_S = 0.5
 """A cancel is a core message and may get lost, or come before its task's fact: it is repeated until the end is in the log."""
 CANCEL_TRIES = 60

@@ -24,6 +24,9 @@ so it keeps back what is unasked by choice, and not the one probe after a join, 
 LOADS_AFTER_S, EVICTS_AFTER_S = 15.0, 600.0
 """Without anybody there: a load goes on to its end whoever comes, and a model that was driven out has to be loaded again."""
 SHADOW_FOR_REAL = 4
+UNREAD = "it has not told whether others use its GPU since the last work there"
+GPU_QUIET_S = 2.0
+"""A GPU's utilisation is a mean over up to a second: an earlier reading holds our own work, by whichever worker of the host."""
 
 
 class Rules(msgspec.Struct, frozen=True, kw_only=True):
@@ -48,10 +51,11 @@ def why_not(debt: Debt, fleet: Fleet, now_us: int, *, cost_s: float = 0.0, rules
         return "it is not there"
     return (
         not_now(fleet, machine, now_us, rules)
-        or others(machine, now_us, free=debt.free)
+        or _taken(fleet, machine, now_us, free=debt.free)
         or _tells_too_little(debt, machine, now_us)
         or _loads(debt, fleet, machine, now_us)
         or _over_budget(debt, fleet, machine, cost_s, rules)
+        or unread(fleet, machine)
     )
 
 
@@ -63,6 +67,37 @@ def not_now(fleet: Fleet, machine: Machine, now_us: int, rules: Rules = STANDARD
         or wanted(fleet, worker, now_us)
         or _in_use(fleet, machine, now_us, rules.idle_s)
     )  # fmt: skip
+
+
+def must_stop(fleet: Fleet, worker: str, now_us: int) -> str | None:
+    """What ends unasked work that has begun on ``worker``: whoever is asked for something, plays, or pulls the plug goes first.
+
+    Others' use is known as of when nothing of ours ran there, so that a game that begins during an answer is seen after it. The
+    pressure on the CPUs is our own work's too, and ends nothing."""
+    machine = fleet.machines.get(worker)
+    if machine is None:
+        return None
+    return not_there(machine, now_us) or wanted(fleet, worker, now_us) or _taken(fleet, machine, now_us, free=True)
+
+
+def _taken(fleet: Fleet, machine: Machine, now_us: int, *, free: bool) -> str | None:
+    """By others, as far as was told since the last work of ours."""
+    return _unplugged(machine, now_us) if unread(fleet, machine) else others(machine, now_us, free=free)
+
+
+def unread(fleet: Fleet, machine: Machine) -> str | None:
+    """What others do with its GPU was not told since the last work of ours on that machine."""
+    load = machine.load
+    if load is None or load.others_use is None or not has_gpu(machine):
+        return None
+    ended_us = max(fleet.machines[w].ended_us for w in neighbours(fleet, machine.report.worker))
+    read_us = machine.load_us - (load.others_age_s or 0.0) * US
+    is_old = ended_us > 0 and read_us < ended_us + GPU_QUIET_S * US
+    return UNREAD if is_old else None
+
+
+def has_gpu(machine: Machine) -> bool:
+    return bool(machine.load is not None and machine.load.gpus) or machine.report.gpu is not None
 
 
 def not_there(machine: Machine, now_us: int) -> str | None:
@@ -135,17 +170,21 @@ def _memory(machine: Machine) -> str | None:
 
 def others(machine: Machine, now_us: int, *, free: bool) -> str | None:
     """Somebody else is known to use it, or it lives on its battery."""
-    load = machine.load
+    if (why := _unplugged(machine, now_us)) is not None:
+        return why
+    load, with_gpu = machine.load, has_gpu(machine)
     if load is None or now_us - machine.load_us > FRESH_S * US:
         return None
-    if load.on_battery:
-        return "it runs on battery"
-    use = load.others_use
-    has_gpu = bool(load.gpus) or machine.report.gpu is not None
-    if use is None or (free and not has_gpu):
+    if load.others_use is None or (free and not with_gpu):
         return None
-    most = GPU_MOST if has_gpu else PRESSURE_MOST
-    return f"others use {use:.0%} of it" if use >= most else None
+    most = GPU_MOST if with_gpu else PRESSURE_MOST
+    return f"others use {load.others_use:.0%} of it" if load.others_use >= most else None
+
+
+def _unplugged(machine: Machine, now_us: int) -> str | None:
+    load = machine.load
+    is_fresh = load is not None and now_us - machine.load_us <= FRESH_S * US
+    return "it runs on battery" if is_fresh and load is not None and load.on_battery else None
 
 
 def _tells_too_little(debt: Debt, machine: Machine, now_us: int) -> str | None:

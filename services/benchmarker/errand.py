@@ -11,10 +11,13 @@ from typing import NamedTuple
 from schemas.events import Options, Pick, Purpose
 from schemas.judging import JUDGE_OPTIONS, Side, pick, question
 from schemas.work import Body
-from services.benchmarker.asking import Asks, Result, Work
+from services.benchmarker.asking import WAIT_S, Asks, Result, Work
 from services.benchmarker.debts import Debt
 from services.benchmarker.panel import Seat
 from services.benchmarker.suites import Prompt, Suite
+
+NEVER_ASKED = ("cancelled", "busy")
+"""How a failure begins that says nothing of the model."""
 
 
 class Material(NamedTuple):
@@ -75,9 +78,9 @@ class Errand:
         return pick(first, own_first=True), pick(second, own_first=False)
 
     async def _word(self, seat: Seat, body: Body, of: tuple[str, ...]) -> str | None:
-        """None where it gave no answer. Raises GivenUp where the work was taken back."""
+        """None where it gave no answer. Raises GivenUp where the work was taken back, or found nobody free."""
         result = await self._run("judge", seat, body, JUDGE_OPTIONS, of=of)
-        if result.failure is not None and result.failure.startswith("cancelled"):
+        if result.failure is not None and result.failure.startswith(NEVER_ASKED):
             raise GivenUp(result.failure)
         return result.answer.text if result.answer is not None else None
 
@@ -103,6 +106,7 @@ class Errand:
             prompt=prompt,
             reason=self.debt.reason,
             of=of,
+            deadline_s=WAIT_S,
         )
         result = await self._asking.run(work)
         self.last = result.task

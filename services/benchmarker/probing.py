@@ -13,7 +13,7 @@ from collections.abc import Callable
 from schemas.events import Options
 from schemas.statistics import effective
 from schemas.work import Body
-from services.benchmarker.asking import Asks, Result, Work
+from services.benchmarker.asking import WAIT_S, Asks, Result, Work
 from services.benchmarker.budget import wanted
 from services.benchmarker.debts import Debt, seconds
 from services.benchmarker.ground import Ground
@@ -35,8 +35,6 @@ Go on with this story. Tell in detail, in at least three hundred words, what hap
 PROMPT_TOKENS = 300
 """About, in any tokenizer that knows English."""
 STREAMS_MOST = 8
-WAIT_S = 15.0
-"""An idle machine starts at once; one that does not is not idle after all."""
 OPENED = frozenset({"llama.cpp", "vllm"})
 """Backends that can be told to go on after the end of an answer, so that each probe has the same length."""
 
@@ -58,18 +56,19 @@ class Prober:
         load_s = (known.load.value or 0.0) if debt.loads else 0.0
         return load_s + seconds(known, PROMPT_TOKENS, self._ground.settings.probe_tokens)
 
-    async def pay(self, debt: Debt, asks: Asks) -> None:
+    async def pay(self, debt: Debt, asks: Asks) -> bool:
         """One stream; then as many as the machine has slots, where nobody knows yet what that does to each."""
         result = await asks.run(self._work(debt))
         if result.failure is not None:
             log.info("a probe told nothing", action="probe_failed", **_named(debt), failure=result.failure)
-            return
+            return True
         log.info("measured", action="probe_done", **_named(debt), **_rates(result))
         streams = self._streams(debt)
         if streams > 1:
             results = await asyncio.gather(*(asks.run(self._work(debt)) for _ in range(streams)))
             ended = sum(result.completed is not None for result in results)
             log.info("measured side by side", action="probe_shared", **_named(debt), streams=streams, ended=ended)
+        return True
 
     def _streams(self, debt: Debt) -> int:
         """More than one only where it was never tried and nobody would be disturbed."""

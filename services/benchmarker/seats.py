@@ -7,7 +7,7 @@ its own budget and without a use by others. Pure.
 from __future__ import annotations
 
 from schemas.statistics import Statistics, effective
-from services.benchmarker.budget import STANDARD, Rules, why_not
+from services.benchmarker.budget import STANDARD, UNREAD, Rules, why_not
 from services.benchmarker.debts import Debt, answers, fits, resident
 from services.benchmarker.panel import Panel, Seat
 from services.benchmarker.state import Fleet
@@ -21,7 +21,7 @@ def panel_of(fleet: Fleet, stats: Statistics, domain: str, now_us: int, *, rules
             if not answers(machine, info) or not (resident(machine, info) or fits(machine, info)):
                 continue
             work = Debt(kind="probe", model=info.name, worker=worker, domain=domain, reason="unmeasured", gain=0.0)
-            if why_not(work, fleet, now_us, rules=rules) is not None:
+            if why_not(work, fleet, now_us, rules=rules) not in (None, UNREAD):  # its next heartbeat is waited for
                 continue
             known = effective(stats, info.name, domain, worker, model_bytes=info.bytes, now_us=now_us)
             seats.append(

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
 from nats.aio.msg import Msg
@@ -17,12 +16,13 @@ from schemas.demands import Measuring, Owed
 from schemas.errors import HeadraceError
 from schemas.subjects import BENCH_OWED
 from schemas.work import encode_wire
-from services.benchmarker.asking import CLIENT, Asks, Result, Work
-from services.benchmarker.budget import Rules, left, not_now, wanted, why_not
+from services.benchmarker.asking import CLIENT
+from services.benchmarker.budget import Rules, left, must_stop, not_now, why_not
 from services.benchmarker.debts import Debt, debts
 from services.benchmarker.ground import Answer, Ground, Pay
 from services.benchmarker.hearing import Hearing
 from services.benchmarker.term import Term
+from services.benchmarker.watched import Payment, Watched
 from services.runtime.bus import Listening
 from services.runtime.lifecycle import Lifecycle
 from services.runtime.logs import logger
@@ -40,29 +40,6 @@ OWED_US = 5_000_000
 TOLD_MOST = 50
 """Debts that somebody who asks is shown: a page, not a list of all pairs."""
 DAY_S = 86_400.0
-
-
-@dataclass(eq=False)
-class Payment:
-    """A debt being paid; ``on`` are the machines that its work is at."""
-
-    debt: Debt
-    on: dict[str, int] = field(default_factory=dict)
-
-
-class Watched:
-    """``Asks`` of one payment: it notes where its work is, so that the payment can give way there."""
-
-    def __init__(self, asks: Asks, payment: Payment) -> None:
-        self._asks, self._payment = asks, payment
-
-    async def run(self, work: Work) -> Result:
-        on = self._payment.on
-        on[work.worker] = on.get(work.worker, 0) + 1
-        try:
-            return await self._asks.run(work)
-        finally:
-            on[work.worker] -= 1
 
 
 class Benchmarker:
@@ -165,12 +142,12 @@ class Benchmarker:
                 self._start()
 
     def _give_way(self) -> None:
-        """At once, to whoever waits for a machine where something unasked runs, and to what somebody asked for."""
+        """At once, to whoever needs a machine where something unasked runs, and to what somebody asked for."""
         now_us, ground = self._ground.now_us(), self._ground
         for task, payment in self._payments.items():
             on = [worker for worker, n in payment.on.items() if n] or [payment.debt.worker]
             reasons = ["somebody asked for a run"] if ground.demands else []
-            reasons += [why for worker in on if (why := wanted(ground.fleet, worker, now_us)) is not None]
+            reasons += [why for worker in on if (why := must_stop(ground.fleet, worker, now_us)) is not None]
             if reasons and not task.cancelling():
                 log.info("given up", action="bench_gave_way", **_told(payment.debt), why=reasons[0])
                 task.cancel(reasons[0])
@@ -225,7 +202,7 @@ class Benchmarker:
         debt = payment.debt
         log.info("measuring", action="bench_started", **_told(debt))
         try:
-            await self._payers[debt.kind](debt, Watched(self._ground.asking, payment))
+            await self._payers[debt.kind](debt, Watched(self._ground, payment))
         except HeadraceError as error:
             log.warning("a debt stays unpaid", action="bench_failed", **_told(debt), error=str(error))
         except Exception:  # one payer's fault must not end the others' way to their machines

@@ -93,7 +93,7 @@ class Machine(msgspec.Struct, kw_only=True):
 
 class Open(msgspec.Struct, kw_only=True):
     """A task that has not ended. ``where`` are the workers that may serve it, None until it is routed; ``on`` is the one that it
-    was released to or runs on, ``since_us`` since when."""
+    was released to or runs on, ``since_us`` since when; ``started``: a worker took it up once."""
 
     submitted: TaskSubmitted
     at_us: int
@@ -101,6 +101,7 @@ class Open(msgspec.Struct, kw_only=True):
     speeds: dict[tuple[str, str], float] = {}
     on: str | None = None
     since_us: int = 0
+    started: bool = False
 
     @property
     def real(self) -> bool:
@@ -203,6 +204,7 @@ class Fleet(msgspec.Struct, kw_only=True):
             case TaskReleased():
                 self._goes_to(task, event.expected_worker, at_us)
             case TaskStarted():
+                task.started = True
                 self._goes_to(task, event.worker, at_us)
             case AttemptFailed():
                 self._leaves(task, at_us)
@@ -210,7 +212,7 @@ class Fleet(msgspec.Struct, kw_only=True):
                 self._completed(task, event, at_us)
                 self._ended(task, at_us)
             case TaskFailed() | TaskCancelled() | TaskDead():
-                if task.unasked and not isinstance(event, TaskCancelled):
+                if task.unasked and task.started and not isinstance(event, TaskCancelled):
                     self._in_vain(task, at_us)
                 self._ended(task, at_us)
             case _:

@@ -18,7 +18,7 @@ from schemas.judgements import judgement_of
 from schemas.statistics import Statistics
 from schemas.work import Answer
 from services.benchmarker.asking import Result, Work
-from services.benchmarker.budget import WAITS_S, Rules, wanted, why_not
+from services.benchmarker.budget import WAITS_S, Rules, must_stop, why_not
 from services.benchmarker.debts import Debt, debts
 from services.benchmarker.ground import Ground
 from services.benchmarker.plugs import cost_of
@@ -114,7 +114,7 @@ class Bencher:
         now_us = self.now_us()
         for payment in list(self.payments):
             on = [payment.errand.worker] if payment.errand is not None else [payment.debt.worker]
-            reasons = [why for worker in on if (why := wanted(self.fleet, worker, now_us)) is not None]
+            reasons = [why for worker in on if (why := must_stop(self.fleet, worker, now_us)) is not None]
             if reasons:
                 self._give_up(payment, reasons[0])
         for debt in self._owed(now_us):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -126,6 +127,41 @@ async def test_a_game_on_the_gpu_stops_all_that_nobody_asked_for_until_it_is_ove
         assert await probes(bus) == []
         use.gpu = 3
         await completed(bus, 1)
+
+
+async def test_a_game_that_begins_during_a_measurement_keeps_back_the_rest_of_it(
+    natsd: EmbeddedServer, router: RouterService, bus: Bus
+) -> None:
+    use = SimpleNamespace(gpu=3)
+    telemetry = Telemetry(nvidia=Nvidia(Nvml(nvmlDeviceGetUtilizationRates=lambda _: use)))
+    async with (
+        vllm_stand_in() as vllm,
+        running_worker(natsd.url, vllm.url, worker="w1", slots=2, telemetry=telemetry),
+        benchmarking(natsd.url) as benchmarker,
+    ):
+        await eventually(lambda: bool(vllm.chats()))
+        use.gpu = 90  # nobody can tell it from ours before ours has ended
+        await completed(bus, 1)
+        assert benchmarker._payments, "two at once are still to be measured"
+        await eventually(lambda: not benchmarker._payments)
+        assert [end for *_, end in await probes(bus)] == ["completed"]
+
+
+async def test_a_pulled_plug_ends_a_measurement(
+    natsd: EmbeddedServer, router: RouterService, stub: Stub, bus: Bus, tmp_path: Path
+) -> None:
+    supplies = tmp_path / "sys/class/power_supply"
+    for name, kind in (("AC", "Mains"), ("BAT0", "Battery")):
+        (supplies / name).mkdir(parents=True)
+        (supplies / name / "type").write_text(kind)
+    (supplies / "AC/online").write_text("1")
+    stub.scripts.append(Script([ollama_frame("a"), Hang()]))
+    telemetry = Telemetry(root=tmp_path)
+    async with running_worker(natsd.url, stub.url, worker="w1", telemetry=telemetry), benchmarking(natsd.url):
+        await eventually(lambda: bool(stub.chats()))
+        (supplies / "AC/online").write_text("0")
+        await eventually(lambda: _ended(bus, "it runs on battery"))
+        assert len(await probes(bus)) == 1
 
 
 async def test_a_machine_that_tells_nothing_gets_its_join_probe_and_no_more(

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from schemas.events import Bench
-from services.benchmarker.budget import left, may_start, wanted, why_not
+from services.benchmarker.budget import UNREAD, left, may_start, must_stop, wanted, why_not
 from services.benchmarker.debts import Debt
 from support.bench_world import GB, World, gpu, info
 
@@ -208,3 +208,71 @@ def test_who_is_paused_silent_or_leaving_is_left_alone() -> None:
     world.fleet.machines["desk"].paused = False
     world.passes(20, asleep=("desk",))
     assert why_not(a_debt(), world.fleet, world.now_us) == "it is silent"
+
+
+def a_shadow(world: World, worker: str = "desk") -> str:
+    task = world.submit("m", worker=worker, bench=Bench(purpose="shadow"))
+    world.start(task, worker)
+    return task
+
+
+def test_a_pulled_plug_ends_what_nobody_asked_for() -> None:
+    world = a_world(on_battery=False)
+    a_shadow(world)
+    assert must_stop(world.fleet, "desk", world.now_us) is None
+    world.loads["desk"]["on_battery"] = True
+    world.passes(5)
+    assert must_stop(world.fleet, "desk", world.now_us) == "it runs on battery"
+
+
+def test_a_game_that_began_during_an_answer_ends_the_rest_once_it_can_be_told_from_ours() -> None:
+    world = a_world(gpus=(gpu(use=0.0),), others_use=0.0, others_age_s=0.0)
+    task = a_shadow(world)
+    world.loads["desk"] |= {
+        "gpus": (gpu(use=0.9),),
+        "others_age_s": 5.0,
+    }  # busy with ours, or with a game: nobody knows
+    world.passes(5)
+    assert must_stop(world.fleet, "desk", world.now_us) is None
+    world.complete(task, "desk")
+    assert why_not(a_debt(), world.fleet, world.now_us) == UNREAD
+    world.passes(5)
+    assert why_not(a_debt(), world.fleet, world.now_us) == UNREAD  # still the reading from before
+    world.loads["desk"] |= {"others_use": 0.9, "others_age_s": 0.0}
+    world.passes(5)
+    assert must_stop(world.fleet, "desk", world.now_us) == "others use 90% of it"
+    world.loads["desk"]["others_use"] = 0.0
+    world.passes(5)
+    assert must_stop(world.fleet, "desk", world.now_us) is None
+    assert may_start(a_debt(), world.fleet, world.now_us)
+
+
+def test_our_own_work_seen_by_another_worker_of_the_host_is_nobody_s_game() -> None:
+    world = World()
+    for worker in ("ollama", "studio"):
+        world.join(worker, "m", host="desk", gpus=(gpu(),), others_use=0.0)
+    world.passes(10)
+    task = a_shadow(world, "ollama")
+    world.loads["studio"]["others_use"] = 0.9
+    world.passes(5)
+    world.complete(task, "ollama")
+    assert must_stop(world.fleet, "studio", world.now_us) is None
+    assert why_not(a_debt(worker="studio"), world.fleet, world.now_us) == UNREAD
+    world.loads["studio"]["others_use"] = 0.0
+    world.passes(5)
+    assert may_start(a_debt(worker="studio"), world.fleet, world.now_us)
+
+
+def test_the_pressure_on_the_processors_is_ours_too_and_ends_nothing() -> None:
+    world = a_world()
+    a_shadow(world)
+    world.loads["desk"]["others_use"] = 0.9
+    world.passes(5)
+    assert must_stop(world.fleet, "desk", world.now_us) is None
+
+
+def test_who_falls_silent_leaves_or_is_paused_loses_what_was_begun() -> None:
+    world = a_world()
+    a_shadow(world)
+    world.passes(20, asleep=("desk",))
+    assert must_stop(world.fleet, "desk", world.now_us) == "it is silent"

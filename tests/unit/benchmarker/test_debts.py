@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from schemas.events import Bench, TaskFailed
 from support.bench_world import GB, World, gpu, info
 
 WEEK_S = 7 * 86_400.0
@@ -211,3 +212,18 @@ def test_who_left_is_owed_nothing() -> None:
     world.join("desk", "m")
     world.fleet.machines["desk"].left = True
     assert world.debts() == ()
+
+
+def test_what_no_worker_took_up_is_no_fault_of_the_machine() -> None:
+    world = World()
+    world.join("desk", "m")
+    for begins, owed in ((False, [("m", "desk", "general", "joined")]), (True, [])):
+        task = world.submit("m", worker="desk", bench=Bench(purpose="probe", reason="joined"))
+        if begins:
+            world.start(task, "desk")
+        else:
+            world.release(task, "desk")
+        world.say(
+            TaskFailed(id=f"{task}.f", at=0.0, by="r", task=task, epoch=1, failure="busy", attempts=1, detail="nobody")
+        )
+        assert world.owed() == owed
