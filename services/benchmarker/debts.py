@@ -11,7 +11,7 @@ point, might be wrong. It orders debts and means no more than that.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Literal, NamedTuple
 
 import msgspec
@@ -61,7 +61,7 @@ class Debt(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _Place(NamedTuple):
-    """A model on a machine that is there."""
+    """A model on a machine that is there. ``joins``: a probe may be owed for what happened to the machine."""
 
     model: str
     worker: str
@@ -69,31 +69,49 @@ class _Place(NamedTuple):
     info: ModelInfo
     loads: bool
     evicts: bool
+    joins: bool = True
 
 
 def debts(fleet: Fleet, stats: Statistics, use: Use, now_us: int, *, stale_s: float = STALE_S) -> tuple[Debt, ...]:
     """Best first: what is apart from the budget, what is in memory, then by falling gain."""
     share = use.in_use(now_us)
-    places = list(_places(fleet, {model for model, _ in share}))
+    places = list(_places(fleet, stats, share, now_us))
     gains = _gains(places, stats, use, share, now_us)
     found = [debt for place in places for debt in _probes(place, stats, use, share, gains, now_us, stale_s)]
     found += _unjudged(places, stats, share, now_us)
     return tuple(sorted(found, key=lambda d: (not d.free, d.loads, -d.gain, d.model, d.domain, d.worker)))
 
 
-def _places(fleet: Fleet, used: set[str]) -> Iterator[_Place]:
+def _places(fleet: Fleet, stats: Statistics, share: Mapping[tuple[str, str], float], now_us: int) -> Iterator[_Place]:
     """Only what is in memory, fits beside it, or is used is measured; the rest keeps the estimate of the machine's bandwidth."""
+    used: dict[str, float] = {}
+    for (model, _), part in share.items():
+        used[model] = used.get(model, 0.0) + part
     for worker, machine in sorted(fleet.machines.items()):
         if machine.left:
             continue
+        first = _measured_first(machine, stats, used, now_us)
         for info in machine.report.models:
             if not answers(machine, info):
                 continue
-            is_there = resident(machine, info)
+            is_there, is_first = resident(machine, info), info.name == first
             if is_there or fits(machine, info):
                 yield _Place(info.name, worker, machine, info, loads=not is_there, evicts=False)
-            elif info.name in used:
-                yield _Place(info.name, worker, machine, info, loads=True, evicts=is_there is not None)
+            elif is_first or info.name in used:
+                joins = is_first or is_there is not None
+                yield _Place(info.name, worker, machine, info, loads=True, evicts=not is_first, joins=joins)
+
+
+def _measured_first(machine: Machine, stats: Statistics, used: Mapping[str, float], now_us: int) -> str | None:
+    """Where nobody says what is in memory, one probe after a join is all: of the model that is used most, else of the first. Each
+    further one might load a model and drive another one out. None where some model has told its speed since."""
+    unknown = [i.name for i in machine.report.models if answers(machine, i) and resident(machine, i) is None]
+    told = (measured_us(machine, stats, i.name, machine.report.worker, now_us) for i in machine.report.models)
+    last_us = max((us for us in told if us is not None), default=None)
+    since_us = max(machine.boot_us, machine.woke_us)
+    if not unknown or (last_us is not None and (last_us >= since_us or now_us - last_us < RECENT_S * US)):
+        return None
+    return max(unknown, key=lambda model: used.get(model, 0.0))
 
 
 def answers(machine: Machine, info: ModelInfo) -> bool:
@@ -155,7 +173,7 @@ def _probes(
             free=reason in FREE_REASONS, loads=place.loads, evicts=place.evicts,
         )  # fmt: skip
 
-    if (reason := _happened(place, last_us, now_us)) is not None:
+    if place.joins and (reason := _happened(place, last_us, now_us)) is not None:
         yield debt(reason, (*unmeasured, *domains, ANY_DOMAIN)[0], whole)
         return
     if not domains:

@@ -227,3 +227,33 @@ def test_what_no_worker_took_up_is_no_fault_of_the_machine() -> None:
             TaskFailed(id=f"{task}.f", at=0.0, by="r", task=task, epoch=1, failure="busy", attempts=1, detail="nobody")
         )
         assert world.owed() == owed
+
+
+def silent(world: World, boot: str = "b1") -> None:
+    world.join("desk", "m", "n", "o", boot=boot, resident=None, others_use=None)
+
+
+def test_a_machine_that_does_not_say_what_is_in_its_memory_is_owed_one_probe_for_each_join_and_not_one_for_each_model() -> (
+    None
+):
+    world = World()
+    world.join("laptop", "m", "n")
+    world.ran("laptop", "m")
+    world.ran("laptop", "n", times=5)
+    silent(world)
+    owed = [debt for debt in world.debts() if debt.worker == "desk" and debt.free]
+    assert [(d.model, d.reason, d.loads, d.evicts) for d in owed] == [("n", "joined", True, False)]
+    world.probed("desk", "n")
+    world.ran("laptop", "m", times=9)  # now another one is used most
+    later = [debt for debt in world.debts() if debt.worker == "desk" and debt.kind == "probe"]
+    assert not any(debt.free for debt in later)
+    assert all(debt.evicts for debt in later), "nobody knows what it would drive out"
+    world.passes(1200)
+    silent(world, boot="b2")
+    assert [d.model for d in world.debts() if d.worker == "desk" and d.free] == ["m"]
+
+
+def test_where_nothing_is_used_yet_a_silent_machine_is_probed_with_its_first_model() -> None:
+    world = World()
+    silent(world)
+    assert world.owed() == [("m", "desk", "general", "joined")]
