@@ -14,6 +14,16 @@ from dataclasses import dataclass, field
 from typing import Any
 
 MODEL = "mill"
+TALE = """\
+A mill wheel needs water with a steady flow, and a river seldom has one. A *headrace* is the channel that takes the water out of \
+the river, upstream, and leads it along the slope to the wheel:
+
+1. A **weir** holds the river back, so that there is always enough.
+2. The **headrace** leads it on with hardly any fall, so that none of its height is lost.
+3. At the **sluice** the miller decides how much of it does the work.
+
+What the wheel does not need goes over the spillway, back into the river.""".split(" ")
+"""The answer to a prompt that says nothing of words."""
 SSE = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n"
 JSON = "HTTP/1.1 %d X\r\nContent-Type: application/json\r\nConnection: close\r\nContent-Length: %d\r\n\r\n"
 
@@ -79,7 +89,7 @@ class PacedBackend:
         head = (await reader.readuntil(b"\r\n\r\n")).decode()
         method, path, _ = head.split("\r\n", 1)[0].split(" ")
         if method == "POST":
-            length = int(re.search(r"content-length: *(\d+)", head, re.IGNORECASE)[1])
+            length = int(re.findall(r"content-length: *(\d+)", head, re.IGNORECASE)[0])
             await self._chat(json.loads(await reader.readexactly(length)), reader, writer)
             return
         sees = {"capabilities": ["completion", "multimodal"]}
@@ -113,25 +123,25 @@ class PacedBackend:
 
     async def _pieces(self, heard: Heard, leaving: asyncio.Task[bytes]) -> AsyncIterator[dict[str, Any]]:
         loop, asked = asyncio.get_running_loop(), heard.prompt
-        words, thoughts, fails = (
-            _of(asked, r"say (\d+)", 5),
-            _of(asked, r"think (\d+)", 0),
-            _of(asked, r"fail after (\d+)", -1),
-        )
+        fails, thoughts = _of(asked, r"fail after (\d+)", -1), _of(asked, r"think (\d+)", 0)
         pace_s, due = _of(asked, r"every (\d+) ms", 10) / 1e3, loop.time() + _of(asked, r"after (\d+) s", 0)
+        answer = [f"word{n} " for n in range(_of(asked, r"say (\d+)", 5))]
+        if "say" not in asked and not thoughts:
+            answer = [f"{word} " for word in TALE]
+        pieces = [("reasoning_content", f"thought{n} ") for n in range(thoughts)] + [
+            ("content", word) for word in answer
+        ]
         yield {"choices": [{"index": 0, "delta": {"role": "assistant", "content": None}}]}
-        for number in range(thoughts + words):
+        for name, piece in pieces:
             await asyncio.wait({leaving}, timeout=max(0.0, due - loop.time()))
             if leaving.done() or heard.said == fails:
                 if heard.said == fails:
                     yield {"error": {"code": 500, "message": "the mill broke"}}
                 return
-            thinks = number < thoughts
-            said = f"thought{number} " if thinks else f"word{number - thoughts} "
-            yield {"choices": [{"index": 0, "delta": {"reasoning_content" if thinks else "content": said}}]}
-            heard.said += not thinks
+            yield {"choices": [{"index": 0, "delta": {name: piece}}]}
+            heard.said += name == "content"
             due += pace_s
-        usage = {"prompt_tokens": 8, "completion_tokens": thoughts + words, "total_tokens": 8 + thoughts + words}
+        usage = {"prompt_tokens": 8, "completion_tokens": len(pieces), "total_tokens": 8 + len(pieces)}
         yield {"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}], "usage": usage}
 
 
