@@ -49,7 +49,7 @@ class Ground:
             self.demands.discard(task)
 
 
-Pay = Callable[[Debt, Asks], Awaitable[None]]
-"""Pays one debt; cancelled when real work waits. What it learns is in the log: nothing is handed back."""
+Pay = Callable[[Debt, Asks], Awaitable[bool]]
+"""Pays one debt; cancelled when real work waits. What it learns is in the log; False says that nobody could be asked at all."""
 Answer = Callable[[Msg], Awaitable[None]]
 """Answers one demand on a subject of ``rpc.benchmarker.*``; an error in it is logged."""

@@ -50,13 +50,14 @@ class Judging:
             own=self._own_prompts if ground.settings.own_prompts else None,
         )
 
-    async def pay(self, debt: Debt, asks: Asks) -> None:
+    async def pay(self, debt: Debt, asks: Asks) -> bool:
         ground = self._ground
         rules = Rules(share=ground.settings.budget, idle_s=ground.settings.idle_s, shadow=ground.settings.shadow)
         panel = panel_of(ground.fleet, ground.stats, debt.domain, ground.now_us(), rules=rules)
         outcome = await self._shadow.pay(debt, asks, panel, self._say)
         action = "quality_step" if outcome.worked else "quality_waits"
         log.info(outcome.why, action=action, model=debt.model, domain=debt.domain, worker=debt.worker)
+        return outcome.worked
 
     async def _records(self) -> Records:
         """Raises BusError where the projector does not answer."""

@@ -21,6 +21,7 @@ from services.benchmarker.budget import Rules, left, must_stop, not_now, why_not
 from services.benchmarker.debts import Debt, debts
 from services.benchmarker.ground import Answer, Ground, Pay
 from services.benchmarker.hearing import Hearing
+from services.benchmarker.rests import REST_S, Rests
 from services.benchmarker.term import Term
 from services.benchmarker.watched import Payment, Watched
 from services.runtime.bus import Listening
@@ -33,8 +34,8 @@ LOOK_S = 1.0
 """How late an idle machine is noticed at the most: five idle seconds come before anyway."""
 GIVE_WAY_S = 0.05
 """The same for a task that waits for a machine where something unasked runs."""
-REST_S = 30.0
-"""A debt that was paid, or could not be, is not looked at again before: statistics need a moment to follow."""
+PAY_MOST_S = 900.0
+"""Two answers of 512 tokens and two verdicts at 2 tokens/s. A payment that takes longer waits for what does not come."""
 OWED_US = 5_000_000
 """How late a change is seen that only heartbeats tell: a model loaded, a machine awake again."""
 TOLD_MOST = 50
@@ -55,14 +56,15 @@ class Benchmarker:
         cost: Callable[[Debt], float] = lambda _debt: 0.0,
         rest_s: float = REST_S,
         look_s: float = LOOK_S,
+        pay_most_s: float = PAY_MOST_S,
     ) -> None:
         self._ground, self._payers, self._answers, self._cost = ground, payers, answers, cost
-        self._rest_s, self._look_s = rest_s, look_s
+        self._look_s, self._pay_most_s = look_s, pay_most_s
         mine = ground.settings
         self._rules = Rules(share=mine.budget, idle_s=mine.idle_s, shadow=mine.shadow)
         self._term = Term(ground.bus, who, ground.clock, self._took, self._lost)
         self._payments: dict[asyncio.Task[None], Payment] = {}
-        self._rests: dict[tuple[str, str, str, str], int] = {}
+        self._rests = Rests(rest_s)
         self._listening: list[Listening] = []
         self._hearing = Hearing(ground)
         self._looked_us = 0
@@ -97,7 +99,7 @@ class Benchmarker:
     async def _took(self) -> None:
         """Whatever a former benchmarker left behind is nobody's any more."""
         for name, task in list(self._ground.fleet.tasks.items()):
-            if task.submitted.client == CLIENT:
+            if task.submitted.client == CLIENT and not task.real:
                 self._ground.asking.cancel(name, "its benchmarker is gone")
         for subject, answer in {**self._answers, BENCH_OWED: self._tell}.items():
             self._listening.append(await self._ground.bus.listen(subject, answer, queue=CLIENT))
@@ -157,6 +159,7 @@ class Benchmarker:
         if not self._term.ours or not ground.settings.on or ground.demands or not ground.bus.connected:
             return
         now_us = ground.now_us()
+        self._rests.look(ground.fleet)
         self.held = {}
         machines = ground.fleet.machines
         kept = {worker: not_now(ground.fleet, machine, now_us, self._rules) for worker, machine in machines.items()}
@@ -181,7 +184,11 @@ class Benchmarker:
             return "nobody can pay it"
         if self._is_busy(debt.worker):
             return "something is measured there"
-        if now_us < self._rests.get(_key(debt), 0):
+        if debt.kind == "quality" and any(
+            (other.debt.kind, other.debt.domain) == ("quality", debt.domain) for other in self._payments.values()
+        ):
+            return f"answers about {debt.domain} are compared at this moment"  # they would choose the same pair
+        if self._rests.rests(_key(debt), now_us):
             return "it was tried a moment ago"
         return why_not(debt, self._ground.fleet, now_us, cost_s=self._cost(debt), rules=self._rules)
 
@@ -201,15 +208,17 @@ class Benchmarker:
     async def _pay(self, payment: Payment) -> None:
         debt = payment.debt
         log.info("measuring", action="bench_started", **_told(debt))
+        asked = True
         try:
-            await self._payers[debt.kind](debt, Watched(self._ground, payment))
+            async with asyncio.timeout(self._pay_most_s):
+                asked = await self._payers[debt.kind](debt, Watched(self._ground, payment))
+        except TimeoutError:
+            log.warning("a debt took too long", action="bench_timeout", **_told(debt), after_s=self._pay_most_s)
         except HeadraceError as error:
             log.warning("a debt stays unpaid", action="bench_failed", **_told(debt), error=str(error))
         except Exception:  # one payer's fault must not end the others' way to their machines
             log.exception("a payer failed", action="payer_failed", **_told(debt))
-        self._rests[_key(debt)] = self._ground.now_us() + int(self._rest_s * 1e6)
-        while len(self._rests) > 1_000:
-            del self._rests[next(iter(self._rests))]
+        self._rests.tried(_key(debt), self._ground.now_us(), asked=asked)
 
 
 def _key(debt: Debt) -> tuple[str, str, str, str]:
