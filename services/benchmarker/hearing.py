@@ -44,6 +44,8 @@ class Hearing:
         bus = self._ground.bus
         await self._read_time()
         start = max(1, await bus.last_seq("EVENTS") - BACKLOG + 1)
+        if start > 1 and (first := await bus.stored("EVENTS", start)) is not None:
+            self._ground.fleet.since_us = first.at_us
         self._loads = await bus.listen(HEARTBEATS_ALL, self._on_load)
         for feed in (
             Feed(bus, "EVENTS", on_batch=self._on_events, filters=WORKERS),

@@ -57,7 +57,7 @@ class Held(msgspec.Struct, kw_only=True):
 class Machine(msgspec.Struct, kw_only=True):
     """One worker. ``boot_us`` is when its present process first reported, ``woke_us`` the end of its last long silence,
     ``used_us`` when a real task last began or ended there, ``ended_us`` when any task of ours last left it. ``awake_s`` and
-    ``spent_s`` are its seconds awake and those of unasked work since the fold began. ``measured`` is when each model last told
+    ``spent_s`` are its seconds awake and those of unasked work, over the same time. ``measured`` is when each model last told
     its speed there, ``tried`` how often in a row it did not although it was asked, and until when; ``off`` are the last
     observations against their predictions, as logarithms."""
 
@@ -114,9 +114,11 @@ class Open(msgspec.Struct, kw_only=True):
 
 
 class Fleet(msgspec.Struct, kw_only=True):
-    """The fold. ``real`` and ``shadows`` count completed real tasks and shadow runs; ``tasks`` are those not ended."""
+    """The fold. ``real`` and ``shadows`` count completed real tasks and shadow runs; ``tasks`` are those not ended,
+    ``since_us`` is when the part of the log begins that is read about them, 0 for all of it."""
 
     position: int = 0
+    since_us: int = 0
     machines: dict[str, Machine] = {}
     tasks: dict[str, Open] = {}
     use: Use = msgspec.field(default_factory=Use)
@@ -142,13 +144,23 @@ class Fleet(msgspec.Struct, kw_only=True):
         machine = self.machines.get(load.worker)
         if machine is None or load.boot != machine.report.boot:
             return
-        gap_s = (at_us - machine.heard_us) / US
-        if gap_s > SILENT_S and machine.load is not None:
-            machine.woke_us = at_us
-        machine.awake_s += max(0.0, min(gap_s, BEAT_MOST_S))
+        if machine.load is None:
+            machine.awake_s += self._lived_s(machine, load, at_us)
+        else:
+            gap_s = (at_us - machine.heard_us) / US
+            beat_s = (load.seq - machine.load.seq) * load.interval_s  # it was awake, whether or not we heard it
+            if gap_s > SILENT_S and gap_s - beat_s > SILENT_S:
+                machine.woke_us = at_us
+            machine.awake_s += max(0.0, min(gap_s, max(BEAT_MOST_S, beat_s)))
         machine.load, machine.load_us, machine.heard_us = load, at_us, max(at_us, machine.heard_us)
         if machine.paused_until_us is not None and at_us >= machine.paused_until_us:
             machine.paused, machine.paused_until_us = False, None
+
+    def _lived_s(self, machine: Machine, load: WorkerLoad, at_us: int) -> float:
+        """Its seconds awake before its first heartbeat that was heard: what was spent is read of the log, so what was earned
+        counts too. As far back as the log is read, and not into a former process of it, whose heartbeats nobody counted."""
+        known_s = (at_us - max(machine.boot_us, self.since_us)) / US
+        return max(0.0, min(known_s, max(BEAT_MOST_S, load.seq * load.interval_s)))
 
     # -- machines ------------------------------------------------------------------------------------------------------
 
@@ -233,7 +245,7 @@ class Fleet(msgspec.Struct, kw_only=True):
             machine.ended_us = at_us
         if machine is not None and task.real:
             machine.used_us = at_us
-        elif machine is not None and task.unasked and not _is_free(task):
+        elif machine is not None and task.unasked and not _is_free(task) and at_us >= machine.boot_us:
             machine.spent_s += max(0.0, (at_us - task.since_us) / US)
         task.on = None
 
@@ -243,7 +255,7 @@ class Fleet(msgspec.Struct, kw_only=True):
 
     def _completed(self, task: Open, event: TaskCompleted, at_us: int) -> None:
         bench, machine = task.submitted.bench, self.machines.get(event.worker)
-        if task.real:
+        if task.real and bench is None:  # a judge in somebody's comparison is real work, and nobody's question
             self.real += 1
             self.use.ran(event.model, event.domain, event.tokens.prompt, at_us)
             self.own.ran(task.submitted, event)

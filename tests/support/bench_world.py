@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 from schemas.cells import fold
@@ -11,6 +12,7 @@ from schemas.events import (
     Candidate,
     Domain,
     Gpu,
+    Kind,
     Measure,
     ModelInfo,
     Options,
@@ -49,6 +51,7 @@ class World:
         self.fleet, self.stats, self.seq, self.now_us = Fleet(), Statistics(), 0, START_US
         self.loads: dict[str, dict[str, Any]] = {}
         self.samples: dict[tuple[str, str, str | None], list[Sample]] = {}
+        self.beats: Counter[tuple[str, str]] = Counter()
         self._tasks = 0
 
     def debts(self) -> tuple[Debt, ...]:
@@ -73,9 +76,14 @@ class World:
         self.beat(worker)
 
     def beat(self, worker: str) -> None:
+        self.fleet.hear(self.load(worker), self.now_us)
+
+    def load(self, worker: str) -> WorkerLoad:
+        """Its next heartbeat, whoever hears it."""
         told = self.loads[worker]
-        load = WorkerLoad(id=f"h{self.now_us}", at=0.0, by=worker, worker=worker, seq=self.now_us, uptime_s=0.0, **told)
-        self.fleet.hear(load, self.now_us)
+        self.beats[worker, told["boot"]] += 1
+        seq = self.beats[worker, told["boot"]]
+        return WorkerLoad(id=f"h{self.now_us}", at=0.0, by=worker, worker=worker, seq=seq, uptime_s=0.0, **told)
 
     def passes(self, seconds: float, *, asleep: tuple[str, ...] = ()) -> None:
         """Time, with a heartbeat of everybody awake every five seconds."""
@@ -120,13 +128,14 @@ class World:
         worker: str | None = None,
         bench: Bench | None = None,
         urgency: Urgency | None = None,
+        kind: Kind | None = None,
     ) -> str:
         self._tasks += 1
         task = f"t{self._tasks}"
         self.say(
             TaskSubmitted(
                 id=task, at=0.0, by="r", task=task, client="benchmarker" if bench else "me",
-                kind="bench" if bench else "chat", urgency=urgency or ("background" if bench else "interactive"),
+                kind=kind or ("bench" if bench else "chat"), urgency=urgency or ("background" if bench else "interactive"),
                 domain=Domain(label=domain, method="rules"), bench=bench, options=Options(max_tokens=64),
                 sizes=Sizes(messages=1, chars=400, prompt_tokens=100, body_bytes=400),
                 wants=Wants(model=model, worker=worker), payload=PayloadRef(subject=f"task.in.me.{task}", bytes=1),
