@@ -333,7 +333,7 @@ async def test_the_plain_openai_connection_shows_who_answers(site: Site, window:
     chat = await Chat.new(window, MODEL)
     await chat.send("Please say 500 words, every 50 ms")
     await chat.until_text("word3")
-    assert f"{MODEL} @ desktop" in await chat.until_status("mill")
+    assert f"{MODEL} @ desktop" in await chat.until_status("desktop")
     clicked = await chat.stop()
     heard = site.backend.heard("say 500")
     await asyncio.wait_for(heard.over.wait(), 15)
