@@ -209,3 +209,29 @@ async def test_nothing_at_a_url_says_so() -> None:
     with pytest.raises(BackendError, match=r"nothing answers at .* is the server running\?") as caught:
         await detect("http://127.0.0.1:9")
     assert caught.value.failure == "disconnect"
+
+
+async def test_what_a_model_takes_is_known_where_its_server_says_it(served: Served) -> None:
+    found = next(model for model in await served.backend.inventory() if served.model in (model.name, *model.aliases))
+    assert "completion" in found.capabilities
+    assert found.lacks == {"llama.cpp": ("vision",), "vllm": (), "ollama": found.lacks}[served.kind]
+    if served.kind == "ollama":
+        assert not set(found.lacks) & set(found.capabilities)
+        assert {"tools", "vision"} <= {*found.lacks, *found.capabilities}, "it names all that it has"
+
+
+async def test_lm_studio_says_whether_a_model_sees(http_lm_studio: Stub) -> None:
+    backend = await detect(http_lm_studio.url)
+    try:
+        assert [(model.name, model.lacks) for model in await backend.inventory()] == [
+            ("m", ("vision",)),
+            ("nomic-embed", ()),
+        ]
+    finally:
+        await backend.aclose()
+
+
+@pytest.fixture
+async def http_lm_studio() -> AsyncIterator[Stub]:
+    async with lm_studio_stand_in() as stub:
+        yield stub

@@ -37,7 +37,7 @@ class Counted(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class MessagesRequest(Counted, frozen=True, kw_only=True):
-    max_tokens: Count
+    max_tokens: Count | None = None
     stream: bool | None = None
     stop_sequences: list[str] | None = None
     temperature: Temperature | None = None

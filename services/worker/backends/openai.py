@@ -221,7 +221,7 @@ def _describe(model: dict[str, Any], kind: str) -> BackendModel:
             or model.get("max_context_length")
         ),
         capabilities=_capabilities(model, name),
-        lacks=("vision",) if model.get("type") == "llm" or model.get("capabilities") == ["completion"] else (),
+        lacks=("vision",) if _sees(model) is False else (),
         resident=_is_resident(model, kind),
         aliases=tuple(alias for alias in model.get("aliases") or () if alias != name),
     )
@@ -245,11 +245,18 @@ def _capabilities(model: dict[str, Any], name: str) -> tuple[str, ...]:
     """LM Studio says what a model takes; of the others' models only what their name tells is known."""
     if _is_embedder(model, name):
         return ("embedding",)
+    takes_tools = "tool_use" in (model.get("capabilities") or ())
+    return ("completion", *(["tools"] if takes_tools else []), *(["vision"] if _sees(model) else []))
+
+
+def _sees(model: dict[str, Any]) -> bool | None:
+    """Whether it takes images: LM Studio's ``type``, llama.cpp's modalities or, in older builds, capabilities; None unsaid."""
+    if (kind := model.get("type")) in ("llm", "vlm"):
+        return bool(kind == "vlm")
+    if modalities := (model.get("architecture") or {}).get("input_modalities"):
+        return "image" in modalities
     told = model.get("capabilities") or ()
-    said = [ours for theirs, ours in (("tool_use", "tools"), ("multimodal", "vision")) if theirs in told]
-    if model.get("type") == "vlm" and "vision" not in said:
-        said.append("vision")
-    return ("completion", *said)
+    return ("multimodal" in told) if "completion" in told else None
 
 
 def _is_embedder(model: dict[str, Any], name: str) -> bool:

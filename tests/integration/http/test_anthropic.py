@@ -175,7 +175,7 @@ async def test_errors_are_in_anthropics_form(
     with pytest.raises(anthropic.RateLimitError, match="the queue is full"):
         await client.messages.create(model="qwen3", max_tokens=9, messages=HI)
     for reply, status, kind in (
-        (await http.post("/v1/messages", json={"messages": HI, "model": "qwen3"}), 400, "invalid_request_error"),
+        (await http.post("/v1/messages", json={"model": "qwen3"}), 400, "invalid_request_error"),
         (await http.post("/v1/messages", content=b"x"), 400, "invalid_request_error"),
         (await http.get("/v1/messages"), 405, "invalid_request_error"),
         (await http.post("/v1/messages/nowhere"), 404, "not_found_error"),
