@@ -201,6 +201,7 @@ async def test_whoever_looks_is_told_what_changes_and_no_more(wire: httpx.AsyncC
     await wire.post("/route", json={"prompt": "hi"})
     _, step = await anext(seen)
     assert list(step["regions"]["waiting"]["rows"]) == ["t1"] and step["counts"] == {"waiting": "1"}
+    assert WORDS["hold_routing"][0] in step["regions"]["waiting"]["rows"]["t1"]
     await router.last.start()
     last, step = await anext(seen)
     assert step["regions"]["waiting"] == {"gone": ["t1"]} and "t1" in step["regions"]["running"]["rows"]

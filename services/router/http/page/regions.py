@@ -6,16 +6,25 @@ A region holds the rows of one list as HTML, rendered once for everybody who loo
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from services.router.http.page.rows import Row
 
+NEAR = 20
+"""The first rows are those that one sees: what they are known by is sent at once."""
 TOLD_EVERY_S = 5.0
-"""Seconds and shares that nobody would miss; the browser counts the seconds in between."""
-TOLD_AT_ONCE_MOST = 40
-"""Rows re-rendered for these alone in one step: 500 waiting tasks then take twelve steps, the first places first."""
+"""Everything else: seconds and shares, which the browser counts on in between, and the plans of tasks far back, which change with
+each pass of the planner."""
+TOLD_AT_ONCE_MOST = 25
+"""Of these in one step, those that waited longest first: what changes of 500 rows is sent within 20 steps."""
 
 Render = Callable[[Any], str]
+
+
+class Shown(NamedTuple):
+    row: Row
+    html: str
+    at: float
 
 
 class Region:
@@ -23,45 +32,60 @@ class Region:
 
     def __init__(self, render: Render) -> None:
         self._render = render
-        self._rows: dict[str, tuple[Row, str, float]] = {}
+        self._rows: dict[str, Shown] = {}
 
     @property
     def html(self) -> str:
-        return "".join(html for _, html, _ in self._rows.values())
-
-    @property
-    def size(self) -> int:
-        return len(self._rows)
+        return "".join(shown.html for shown in self._rows.values())
 
     def whole(self) -> dict[str, Any]:
-        return {"order": list(self._rows), "rows": {key: html for key, (_, html, _) in self._rows.items()}}
+        return {"order": list(self._rows), "rows": {key: shown.html for key, shown in self._rows.items()}}
 
     def step(self, rows: Sequence[Row], now: float) -> dict[str, Any]:
-        """Empty where nothing changed. ``gone`` leave, then ``rows`` are put in place, new ones at the end, unless there is an
-        ``order``."""
-        before, told = self._rows, 0
-        after: dict[str, tuple[Row, str, float]] = {}
-        sent: dict[str, str] = {}
+        """Empty where nothing changed. ``gone`` leave, ``rows`` are put in place, new ones before the row that ``before`` names
+        for them, else at the end; then, where there is an ``order``, all are in that order."""
+        known, sent = self._rows, dict[str, str]()
+        told = self._worth_telling(rows, now)
+        after: dict[str, Shown] = {}
         for row in rows:
-            known = before.get(row.id)
-            if known is not None and known[0].known_by == row.known_by:
-                quiet = known[0].tells == row.tells or now - known[2] < TOLD_EVERY_S or told >= TOLD_AT_ONCE_MOST
-                if quiet:
-                    after[row.id] = known
-                    continue
-                told += 1
-            html = self._render(row.view)
-            after[row.id] = (row, html, now)
-            if known is None or known[1] != html:
-                sent[row.id] = html
+            shown = known.get(row.id)
+            if shown is not None and row.id not in told:
+                after[row.id] = shown
+                continue
+            after[row.id] = Shown(row, self._render(row.view), now)
+            if shown is None or shown.html != after[row.id].html:
+                sent[row.id] = after[row.id].html
+        gone = [key for key in known if key not in after]
+        placed = _placed(known, after)
         self._rows = after
-        gone = [key for key in before if key not in after]
-        stayed = [key for key in before if key in after]
-        step: dict[str, Any] = {}
-        if gone:
-            step["gone"] = gone
-        if sent:
-            step["rows"] = sent
-        if list(after) != stayed + [key for key in after if key not in before]:
-            step["order"] = list(after)
-        return step
+        step = {"gone": gone, "rows": sent, **placed}
+        return {name: value for name, value in step.items() if value}
+
+    def _worth_telling(self, rows: Sequence[Row], now: float) -> set[str]:
+        """Of the rows that are there already: the near ones whose state changed, and some of the others."""
+        at_once: set[str] = set()
+        some: list[tuple[float, str]] = []
+        for place, row in enumerate(rows):
+            shown = self._rows.get(row.id)
+            if shown is None or (shown.row.known_by, shown.row.tells) == (row.known_by, row.tells):
+                continue
+            if place < NEAR and shown.row.known_by != row.known_by:
+                at_once.add(row.id)
+            elif now - shown.at >= TOLD_EVERY_S:
+                some.append((shown.at, row.id))
+        return at_once | {key for _, key in sorted(some, key=lambda each: each[0])[:TOLD_AT_ONCE_MOST]}
+
+
+def _placed(known: dict[str, Shown], after: dict[str, Shown]) -> dict[str, Any]:
+    """``before``: a new row -> the one that it stands before. ``order`` only where rows changed places among themselves."""
+    keys = list(after)
+    if [key for key in known if key in after] != [key for key in keys if key in known]:
+        return {"order": keys}
+    before: dict[str, str] = {}
+    following: str | None = None
+    for key in reversed(keys):
+        if key in known:
+            following = key
+        elif following is not None:
+            before[key] = following
+    return {"before": before}

@@ -21,8 +21,8 @@ from services.runtime.logs import logger
 
 STEP_S = 0.5
 """Faster than one reads."""
-SHARE_MOST = 0.05
-"""Of the router's time, for all who look: a look that takes 50 ms is made once a second."""
+SHARE_MOST = 0.1
+"""Of the router's time, for all who look: a look that takes 100 ms is made once a second."""
 STEPS_KEPT = 20
 
 log = logger("page")

@@ -198,7 +198,7 @@ def words_of(language: Language) -> dict[str, str]:
     return {key: both[at] for key, both in WORDS.items()}
 
 
-def coded(kind: str, reason: str, words: Mapping[str, str]) -> tuple[str, str]:
+def coded(reason: str, kind: str, words: Mapping[str, str]) -> tuple[str, str]:
     """``(meaning, details)`` of ``code: details``; a code without a row is its own meaning."""
     code, _, detail = reason.partition(":")
     code = code.strip().partition("(")[0]

@@ -50,7 +50,7 @@ function patch(name, step) {
     if (row) morph(row, fresh);
     else {
       if (!whole) fresh.className = "new";
-      region.append(fresh);
+      region.insertBefore(fresh, known.get(step.before?.[id]) ?? null);
       known.set(id, fresh);
     }
   }
@@ -137,7 +137,8 @@ async function explain(href) {
 }
 
 async function post(button) {
-  button.disabled = true;
+  if (button.ariaBusy === "true") return;
+  button.ariaBusy = "true"; // not disabled: that would take the focus away from whoever pressed a key
   const asked = button.dataset.for ? { for_s: Number(button.dataset.for), reason: "page" } : { reason: "page" };
   try {
     await call(button.dataset.post, asked);
@@ -146,7 +147,7 @@ async function post(button) {
     said.textContent = error.message;
     button.title = error.message;
   } finally {
-    button.disabled = false;
+    button.ariaBusy = "false";
   }
 }
 

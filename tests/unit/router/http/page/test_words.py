@@ -65,9 +65,9 @@ def test_seconds_are_written_as_people_say_them(seconds: float, english: str, ja
 
 def test_a_code_is_translated_and_its_details_stay() -> None:
     words = words_of("ja")
-    assert coded("hold", "busy: desktop is free in 4 s", words) == (WORDS["hold_busy"][1], "desktop is free in 4 s")
-    assert coded("hold", "client_full(me)", words) == (WORDS["hold_client_full"][1], "")
-    assert coded("hold", "brand_new: of a later version", words) == ("brand_new", "of a later version")
+    assert coded("busy: desktop is free in 4 s", "hold", words) == (WORDS["hold_busy"][1], "desktop is free in 4 s")
+    assert coded("client_full(me)", "hold", words) == (WORDS["hold_client_full"][1], "")
+    assert coded("brand_new: of a later version", "hold", words) == ("brand_new", "of a later version")
 
 
 @pytest.mark.parametrize(

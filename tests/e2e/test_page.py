@@ -1,0 +1,368 @@
+"""The page in headless Chromium: what somebody at the screen sees and does. ``make e2e-page``.
+
+A whole Headrace of real processes stands behind it, over machines whose answers are paced by their prompts; and, for a fleet
+that is full, the product's own desk with 50 machines and 500 waiting tasks. A request to anybody but the router fails a test.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import os
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+import pytest_asyncio
+
+from schemas.events import QualityJudged
+from services.cli.parts import BackendAt, Surroundings, worker_part
+from services.router.http.app import create_app
+from services.router.http.page.words import WORDS
+from services.router.http.serving import serving
+from support.chat_browser import chromium
+from support.docker import PARTS, Unavailable
+from support.eventually import eventually
+from support.paced_backend import PacedBackend
+from support.page_crowd import CrowdRouter
+from support.proving import Proof
+from support.source import ROOT
+from support.told_fleets import Machine, chat, measuring, say_use, told_fleet
+
+pytestmark = [pytest.mark.e2e, pytest.mark.asyncio(loop_scope="module")]
+
+AXE = PARTS / "axe" / "node_modules" / "axe-core" / "axe.min.js"
+IMAGES = ROOT / "docs" / "images"
+WITHIN_MS = 30_000
+FIRST_PAINT_MS = 1_000
+SETTINGS = """
+[router]
+grace_s = 1
+[worker]
+slots = 2
+"""
+DESK, PHONE = {"width": 1280, "height": 900}, {"width": 390, "height": 844}
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def browser() -> AsyncIterator[Any]:
+    try:
+        async with chromium() as running:
+            yield running
+    except Unavailable as error:
+        pytest.skip(str(error).replace("e2e-openwebui", "e2e-page"))
+
+
+@dataclasses.dataclass
+class Site:
+    proof: Proof
+    data: Path
+    attic: PacedBackend
+
+    @property
+    def url(self) -> str:
+        return self.proof.stack.router_url
+
+    async def join(self, name: str) -> None:
+        around = Surroundings(self.data / "fleet", self.proof.stack.nats_url, self.url, self.data / "headrace.toml")
+        part = worker_part(around, BackendAt(name, self.attic.url, name))
+        told = {
+            "OTHERS_USE": str(say_use(self.data, name, 0.25)), "HEADRACE_WORKER_HEARTBEAT_S": "0.5",
+            "PYTHONPATH": str(ROOT / "tests"),
+        }  # fmt: skip
+        part = dataclasses.replace(part, module="support.told_load", environment={**part.environment, **told})
+        await self.proof.stack.supervisor.start([part])
+
+    async def leave(self, name: str) -> None:
+        """As an interrupt does: it says goodbye."""
+        os.kill(self.proof.pid(f"worker {name}"), 15)
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def site(tmp_path_factory: pytest.TempPathFactory, browser: Any) -> AsyncIterator[Site]:
+    data = tmp_path_factory.mktemp("page")
+    attic = PacedBackend("mill")
+    machines = {
+        "desktop": Machine(PacedBackend("mill", "stone"), 0.0, 2),
+        "laptop": Machine(PacedBackend("mill"), None, 1),
+    }
+    async with attic, told_fleet(data, machines, SETTINGS) as proof:
+        yield Site(proof, data, attic)
+
+
+@asynccontextmanager
+async def opened(browser: Any, url: str, path: str = "/", **options: Any) -> AsyncIterator[Any]:
+    """A window; what it asks of anybody else, and what its console complains of, fails the test."""
+    context = await browser.new_context(viewport=DESK, base_url=url, **({"locale": "en-GB"} | options))
+    context.set_default_timeout(WITHIN_MS)
+    outside: list[str] = []
+    complaints: list[str] = []
+
+    async def only_ours(route: Any) -> None:
+        if route.request.url.startswith((url, "data:")):
+            await route.continue_()
+        else:
+            outside.append(route.request.url)
+            await route.abort()
+
+    await context.route("**/*", only_ours)
+    page = await context.new_page()
+    page.on("pageerror", lambda error: complaints.append(str(error)))
+    page.on("console", lambda said: complaints.append(said.text) if said.type == "error" else None)
+    try:
+        await page.goto(path)
+        yield page
+        assert outside == [] and complaints == []
+    finally:
+        await context.close()
+
+
+def row(page: Any, region: str, words: str) -> Any:
+    return page.locator(f"[data-region={region}] tr").filter(has_text=words)
+
+
+async def until_live(page: Any) -> None:
+    await page.locator("#line.on").wait_for()
+
+
+async def asked(page: Any, prompt: str, model: str = "auto") -> Any:
+    """The answer's place."""
+    await page.get_by_label("Prompt").fill(prompt)
+    await page.locator("select[name=model]").select_option(model)
+    await page.get_by_role("button", name="Send").click()
+    answer = page.locator("article.answer")
+    await answer.wait_for()
+    return answer
+
+
+async def faults(page: Any) -> list[str]:
+    """What axe-core finds serious or critical, with the places."""
+    if not AXE.exists():
+        pytest.skip("no axe-core in .parts; `make e2e-page` installs it, where npm is")
+    # By the debugger, which the page's policy does not bind: a script tag would be refused, as it should.
+    await page.evaluate(AXE.read_text(encoding="utf-8") + "; undefined")
+    found = await page.evaluate("axe.run(document, {resultTypes: ['violations']})")
+    return [
+        f"{fault['id']}: {node['target']} {node.get('failureSummary', '')}"
+        for fault in found["violations"]
+        if fault["impact"] in ("serious", "critical")
+        for node in fault["nodes"]
+    ]
+
+
+async def test_a_machine_joins_is_paused_by_a_key_stroke_and_goes(browser: Any, site: Site) -> None:
+    async with opened(browser, site.url) as page:
+        await until_live(page)
+        assert await page.locator("[data-region=fleet] tr").count() == 2
+        laptop = row(page, "fleet", "laptop")
+        assert "unknown" in await laptop.inner_text(), "it says nothing of its load"
+        await site.join("attic")
+        attic = row(page, "fleet", "attic")
+        await attic.filter(has_text="ready").filter(has_text="25 %").wait_for()
+        await page.get_by_role("button", name="Pause: attic").focus()
+        await page.keyboard.press("Enter")
+        await attic.filter(has_text="paused").wait_for()
+        key = await page.evaluate("document.activeElement.dataset.key")
+        assert key == "resume", "who paused it with a key can resume it with the same"
+        await page.keyboard.press("Enter")
+        await attic.filter(has_text="ready").wait_for()
+        await site.leave("attic")
+        await attic.wait_for(state="detached")
+        assert await page.locator("[data-count=machines]").inner_text() == "2/2"
+
+
+async def test_a_tasks_life_from_the_prompt_box_to_a_judgement(browser: Any, site: Site) -> None:
+    async with opened(browser, site.url) as page:
+        await until_live(page)
+        answer = await asked(page, "say 40 every 50 ms")
+        await row(page, "running", "chat").first.wait_for()
+        await answer.locator(".text").filter(has_text="w").wait_for()
+        task = (await answer.locator("[data-why]").get_attribute("href")) or ""
+        await page.locator("article[data-state=completed]").wait_for()
+        assert "mill @" in await answer.locator(".told-of").inner_text()
+        task = (await answer.locator("[data-why]").get_attribute("href") or "").rpartition("/")[2]
+        await page.locator(f"[data-region=decisions] tr[data-id='{task}']").filter(has_text="completed").wait_for()
+        await page.locator("[data-region=running]:empty").wait_for(state="attached")
+        await answer.get_by_role("button", name="Good answer").click()
+        await answer.locator(".thanks").filter(has_text="Stored").wait_for()
+    judged = [
+        e.event for e in await site.proof.log() if isinstance(e.event, QualityJudged) and e.event.tasks == (task,)
+    ]
+    assert [(event.source, event.value, event.model) for event in judged] == [("thumb", 1.0, "mill")]
+
+
+async def test_stop_cancels_the_task(browser: Any, site: Site) -> None:
+    async with opened(browser, site.url) as page:
+        await until_live(page)
+        answer = await asked(page, "say 2000 every 20 ms")
+        await answer.locator(".text").filter(has_text="w").wait_for()
+        await page.get_by_role("button", name="Stop").click()
+        await page.locator("article[data-state=cancelled]").wait_for()
+
+
+async def test_a_decision_is_explained_by_click_and_by_keyboard(browser: Any, site: Site) -> None:
+    await chat(site.proof, "say 3")
+    async with opened(browser, site.url) as page:
+        await until_live(page)
+        link = page.locator("[data-region=decisions] a.why").first
+        await link.click()
+        dialog = page.get_by_role("dialog")
+        parts = dialog.locator("table.parts")
+        await parts.wait_for()
+        heads = await parts.locator("thead th").all_inner_texts()
+        assert {"Wait", "Load", "Prefill", "Decode", "Sharing", "Tasks behind", "Quality", "Cost"} <= set(heads)
+        assert await parts.locator("tr.chosen").count() == 1 and await parts.locator("tbody tr").count() >= 2
+        assert await faults(page) == []
+        await page.keyboard.press("Escape")
+        await dialog.wait_for(state="hidden")
+        await link.focus()
+        await page.keyboard.press("Enter")
+        await dialog.wait_for()
+        await page.keyboard.press("Tab")
+        await page.keyboard.press("Escape")
+        await dialog.wait_for(state="hidden")
+        assert await page.evaluate("document.activeElement.dataset.key") == "why"
+
+
+async def test_who_was_left_out_is_told_with_the_reason(browser: Any, site: Site) -> None:
+    (await site.proof.http.post("/workers/laptop/pause")).raise_for_status()
+    try:
+        await eventually(lambda: paused(site.proof, "laptop"))
+        await chat(site.proof, "say 3")
+        async with opened(browser, site.url) as page:
+            await until_live(page)
+            await page.locator("[data-region=decisions] a.why").first.click()
+            removed = page.get_by_role("dialog").locator("table:not(.parts) tr").filter(has_text="laptop")
+            assert "paused" in await removed.first.inner_text()
+    finally:
+        (await site.proof.http.post("/workers/laptop/resume")).raise_for_status()
+
+
+async def paused(proof: Proof, name: str) -> bool:
+    return bool((await proof.workers())[name]["state"] == "paused")
+
+
+async def test_everybody_is_compared_and_the_best_is_picked(browser: Any, site: Site) -> None:
+    await site.proof.quiet()
+    async with opened(browser, site.url) as page:
+        await until_live(page)
+        await page.get_by_label("Prompt").fill("say 5 every 20 ms")
+        await page.get_by_role("button", name="Compare all").click()
+        answers = page.locator("article[data-state=completed]")
+        await answers.nth(2).wait_for()
+        assert await answers.count() == 3, "two machines with mill, one with stone"
+        stone = answers.filter(has_text="stone @ desktop")
+        await stone.get_by_role("button", name="This one is best").click()
+        await stone.locator(".thanks").filter(has_text="Stored").wait_for()
+    judged = [e.event for e in await site.proof.log() if isinstance(e.event, QualityJudged) and e.event.peer]
+    assert {(event.model, event.peer, event.value) for event in judged} == {
+        ("stone", "mill", 1.0),
+        ("mill", "stone", 0.0),
+    }
+
+
+async def test_the_language_and_the_theme_are_chosen_and_kept(browser: Any, site: Site) -> None:
+    async with opened(browser, site.url) as page:
+        await page.get_by_role("link", name="日本語").click()
+        await page.get_by_role("heading", name=WORDS["fleet"][1], exact=True).wait_for()
+        await until_live(page)
+        assert await row(page, "fleet", WORDS["state_ready"][1]).count() >= 1
+        await page.get_by_role("link", name=WORDS["theme_dark"][1]).click()
+        await until_live(page)
+        assert await page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(13, 17, 23)"
+        assert await page.evaluate("document.documentElement.lang") == "ja" and await faults(page) == []
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+async def test_axe_finds_no_serious_fault(browser: Any, site: Site, scheme: str) -> None:
+    async with opened(browser, site.url, color_scheme=scheme) as page:
+        await until_live(page)
+        await asked(page, "say 8 every 10 ms")
+        await page.locator("article[data-state=completed]").wait_for()
+        assert await faults(page) == []
+
+
+async def test_on_a_phone_nothing_is_wider_than_the_screen(browser: Any, site: Site) -> None:
+    async with opened(browser, site.url) as page:
+        await page.set_viewport_size(PHONE)
+        await until_live(page)
+        assert await page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
+        label = await page.evaluate(
+            "getComputedStyle(document.querySelector('[data-region=fleet] td'), '::after').content"
+        )
+        assert label == '"Machine"' and await faults(page) == []
+
+
+async def test_without_scripts_it_is_read_all_the_same(browser: Any, site: Site) -> None:
+    async with opened(browser, site.url, java_script_enabled=False) as page:
+        assert await page.locator("[data-region=fleet] tr").count() == 2
+        assert "Without scripts" in await page.locator("noscript").inner_text()
+        await page.locator("[data-region=decisions] a.why").first.click()
+        await page.locator("table.parts").wait_for()
+        await page.get_by_role("link", name="Back to the page").click()
+        await page.locator("#fleet").wait_for()
+
+
+PAINTS = "performance.getEntriesByType('paint').map(entry => [entry.name, entry.startTime])"
+LONGEST_TASK = """
+window.longest = 0;
+new PerformanceObserver(list => { for (const task of list.getEntries()) longest = Math.max(longest, task.duration) })
+  .observe({type: 'longtask', buffered: true});
+"""
+
+
+async def test_fifty_machines_and_five_hundred_waiting_tasks(browser: Any) -> None:
+    router = CrowdRouter(50, 500)
+    async with AsyncExitStack() as running:
+        url = await running.enter_async_context(serving(create_app(router), "127.0.0.1", 0, drain_s=1))
+        page = await running.enter_async_context(opened(browser, url))
+        paints = dict(await page.evaluate(PAINTS))
+        received = await page.evaluate("performance.getEntriesByType('navigation')[0].responseEnd")
+        print(f"\npage received after {received:.0f} ms")
+        print(f"first paint {paints['first-contentful-paint']:.0f} ms (bound {FIRST_PAINT_MS} ms)")
+        await until_live(page)
+        waiting = page.locator("[data-region=waiting] tr")
+        assert await page.locator("[data-region=fleet] tr").count() == 50 and await waiting.count() >= 480
+        await page.evaluate(LONGEST_TASK)
+        for _ in range(10):
+            before = [task.task for task in router.queue() if task.state == "waiting"]
+            router.move()
+            wanted = [task.task for task in router.queue() if task.state == "waiting"]
+            assert wanted != before
+            await eventually(lambda now=wanted: shows(page, now), within_s=20)
+        print(f"longest task of the browser while ten moves were shown: {await page.evaluate('longest'):.0f} ms")
+        assert await faults(page) == []
+        assert paints["first-contentful-paint"] <= FIRST_PAINT_MS
+
+
+async def shows(page: Any, wanted: list[str]) -> bool:
+    ids = await page.evaluate("[...document.querySelectorAll('[data-region=waiting] tr')].map(row => row.dataset.id)")
+    assert ids == wanted, f"{len(ids)} rows, {len(wanted)} wanted"
+    return True
+
+
+async def test_pictures_for_the_readme(browser: Any, site: Site) -> None:
+    """Small files; rewritten by each run with HEADRACE_PICTURES=1 alone, for a picture differs a little each time."""
+    folder = IMAGES if os.environ.get("HEADRACE_PICTURES") else site.data
+    await measuring(site.proof, site.data)
+    for n in range(4):
+        await chat(site.proof, f"say {12 + n}: sort this list in Python")
+        await chat(site.proof, f"say {9 + n}: 日本の首都はどこですか。", headrace={"worker": "laptop"})
+    busy = [
+        asyncio.ensure_future(chat(site.proof, f"say {150 + n} every 100 ms: translate this, part {n}"))
+        for n in range(7)
+    ]
+    for scheme in ("light", "dark"):
+        async with opened(browser, site.url, color_scheme=scheme) as page:
+            await until_live(page)
+            await asked(page, "say 12 every 10 ms", "auto")
+            await row(page, "waiting", "chat").first.wait_for()
+            await page.screenshot(path=folder / f"page-{scheme}.png", animations="disabled")
+            if scheme == "light":
+                await page.set_viewport_size(PHONE)
+                await page.locator("#fleet").scroll_into_view_if_needed()
+                await page.screenshot(path=folder / "page-phone.png", animations="disabled")
+    await asyncio.gather(*busy)
+    assert all((folder / f"page-{name}.png").stat().st_size < 300_000 for name in ("light", "dark", "phone"))
