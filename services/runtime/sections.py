@@ -167,7 +167,7 @@ class Http(Section, frozen=True, kw_only=True):
     of this router beside its addresses, names without a dot and those of private endings (``.lan``)."""
 
     hosts: tuple[str, ...] = ()
-    session_headers: tuple[str, ...] = ()
+    session_headers: tuple[str, ...] = ("x-claude-code-session-id", "session_id", "conversation_id")
     client_headers: tuple[str, ...] = ()
     message_headers: tuple[str, ...] = ()
     task_headers: tuple[str, ...] = ("x-openwebui-task",)
