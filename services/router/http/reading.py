@@ -104,6 +104,7 @@ def _message(message: Any, field: str) -> dict[str, Any]:
     role = message.get("role")
     if not isinstance(role, str) or not role:
         raise BadRequest(f"{field}.role is {role!r}; expected system, user, assistant or tool", f"{field}.role")
+    _check_calls(message.get("tool_calls"), f"{field}.tool_calls")
     content = message.get("content")
     if content is None or isinstance(content, str):
         return message
@@ -117,7 +118,23 @@ def _message(message: Any, field: str) -> dict[str, Any]:
             raise BadRequest(f"{here} has no type; a part is an object with a type such as text or image_url", here)
         if part["type"] == "text" and not isinstance(part.get("text"), str):
             raise BadRequest(f"{here}.text is not a text", f"{here}.text")
+        if part["type"] == "image_url":
+            image = part.get("image_url")
+            if not isinstance(image, dict) or not isinstance(image.get("url"), str):
+                raise BadRequest(f"{here}.image_url.url is not a text", f"{here}.image_url.url")
     return message
+
+
+def _check_calls(calls: Any, field: str) -> None:
+    """Backends take them apart: Ollama wants the arguments as an object."""
+    if calls is None:
+        return
+    if not isinstance(calls, list):
+        raise BadRequest(f"{field} is a {type(calls).__name__}; expected a list of calls", field)
+    for at, call in enumerate(calls):
+        function = call.get("function") if isinstance(call, dict) else None
+        if not isinstance(function, dict) or not isinstance(function.get("name"), str):
+            raise BadRequest(f"{field}[{at}].function.name is not a text", f"{field}[{at}].function.name")
 
 
 def _named(message: str, prefix: str) -> BadRequest:

@@ -53,3 +53,19 @@ def test_what_is_no_json_object_is_a_bad_request(data: bytes) -> None:
 def test_messages_come_out_as_they_went_in() -> None:
     messages = [{"role": "user", "content": [{"type": "text", "text": "a"}, {"type": "new", "x": 1}], "name": "n"}]
     assert check_messages(messages) == tuple(messages)
+
+
+@pytest.mark.parametrize(
+    ("message", "field"),
+    [
+        ({"content": [{"type": "image_url", "image_url": {}}]}, "messages[0].content[0].image_url.url"),
+        ({"content": [{"type": "image_url", "image_url": "data:x"}]}, "messages[0].content[0].image_url.url"),
+        ({"content": None, "tool_calls": {"a": 1}}, "messages[0].tool_calls"),
+        ({"content": None, "tool_calls": [{"id": "c"}]}, "messages[0].tool_calls[0].function.name"),
+        ({"content": None, "tool_calls": [{"function": {"name": None}}]}, "messages[0].tool_calls[0].function.name"),
+    ],
+)
+def test_what_a_backend_would_stumble_over_is_refused_before(message: dict[str, object], field: str) -> None:
+    with pytest.raises(BadRequest) as refused:
+        check_messages([{"role": "assistant", **message}])
+    assert refused.value.field == field
