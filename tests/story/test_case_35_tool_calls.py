@@ -104,6 +104,15 @@ async def streamed(proof: Proof, body: dict[str, Any]) -> tuple[list[tuple[str, 
     return [(joined[1], joined[2]) for _, joined in sorted(calls.items())], reason
 
 
+async def through_ollamas(proof: Proof, model: str, *, stream: bool) -> tuple[list[tuple[str, Any]], str]:
+    """The same through Ollama's API, whose calls are whole and have objects as arguments."""
+    body = {"model": model, "messages": ASK["messages"], "tools": ASK["tools"], "stream": stream}
+    lines = [json.loads(line) for line in (await proof.http.post("/api/chat", json=body)).content.splitlines()]
+    calls = [call["function"] for line in lines for call in line["message"].get("tool_calls", ())]
+    assert [call["index"] for call in calls] == list(range(len(calls)))
+    return [(call["name"], call["arguments"]) for call in calls], lines[-1]["done_reason"]
+
+
 def read(calls: list[tuple[str, str]]) -> list[tuple[str, Any]]:
     return [(name, json.loads(arguments)) for name, arguments in calls]
 
@@ -112,7 +121,7 @@ async def test_case_35_tool_calls_come_out_whole_in_every_shape_through_both_api
     expected = [("weather", {"city": "Kyoto", "days": 3}), ("clock", {})]
     async with both(tmp_path) as (proof, stubs):
         for kind, shape, steps in CASES:
-            stubs[kind].scripts = [Script(steps), Script(steps)]
+            stubs[kind].scripts = [Script(steps)] * 4
             body = ASK | {"headrace": {"worker": kind}, "model": "m:latest" if kind == "ollama" else "org/m"}
             calls, reason = await streamed(proof, body)
             assert (read(calls), reason) == (expected, "tool_calls"), f"{kind}, {shape}, streamed"
@@ -122,6 +131,10 @@ async def test_case_35_tool_calls_come_out_whole_in_every_shape_through_both_api
             ]
             assert (read(told), whole["finish_reason"]) == (expected, "tool_calls"), f"{kind}, {shape}, whole"
             assert len({call["id"] for call in whole["message"]["tool_calls"]}) == 2
+            for stream in (True, False):
+                assert await through_ollamas(proof, body["model"], stream=stream) == (expected, "stop"), (
+                    f"{kind}, {shape}, Ollama's API, stream {stream}"
+                )
 
 
 async def test_tools_go_to_who_declares_them_and_images_are_refused_by_who_says_that_it_sees_none(

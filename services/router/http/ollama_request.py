@@ -7,7 +7,7 @@ anew, and clients with different ones would destroy each other's speed (case 27)
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 
@@ -43,7 +43,7 @@ class OllamaOptions(msgspec.Struct, frozen=True, kw_only=True):
 class Asked(msgspec.Struct, frozen=True, kw_only=True):
     """What all requests to a model have. ``keep_alive`` is read and left to the owner of the machine."""
 
-    model: str = ""
+    model: Annotated[str, msgspec.Meta(max_length=512)] = ""
     keep_alive: KeepAlive = None
     options: dict[str, Any] | None = None
 
@@ -162,7 +162,6 @@ def without_context(task: NewTask) -> NewTask:
 def _task(asked: Asked, by: Asking, body: Body, *, kind: Kind = "chat") -> NewTask:
     options = typed(asked.options or {}, OllamaOptions, prefix="options")
     name = model_name(asked.model, by.virtual)
-    limit = options.num_predict
     return NewTask(
         client=client_of(by.headers),
         session=session_of(by.headers, by.path),
@@ -171,15 +170,20 @@ def _task(asked: Asked, by: Asking, body: Body, *, kind: Kind = "chat") -> NewTa
         body=body,
         wants=Wants(
             model=None if name == AUTO else name,
-            context=options.num_ctx if options.num_ctx is not None and options.num_ctx > 0 else None,
+            context=_limit(options.num_ctx),
         ),
         options=Options(
-            max_tokens=min(limit, 2**31 - 1) if limit is not None and limit > 0 else None,
+            max_tokens=_limit(options.num_predict),
             temperature=options.temperature,
             top_p=options.top_p,
             seed=options.seed,
         ),
     )
+
+
+def _limit(tokens: int | None) -> int | None:
+    """Below 1 means none in Ollama."""
+    return min(tokens, 2**31 - 1) if tokens is not None and tokens > 0 else None
 
 
 def _extra(asked: Generated, by: Asking) -> dict[str, Any]:

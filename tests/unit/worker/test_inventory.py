@@ -76,3 +76,26 @@ async def test_a_used_model_counts_as_resident_at_once_and_a_report_does_not_cha
     assert [model.resident for model in held.models] == [True, None]
     assert held.lasting() == before
     assert held.resident() is None  # of n nobody knows
+
+
+async def test_case_27_a_window_that_is_set_is_the_one_reported_up_to_what_the_model_was_made_for() -> None:
+    models = [
+        BackendModel(name="a:latest", aliases=("a",), context=4096, resident=True),
+        BackendModel(name="b", context_max=2048),
+        BackendModel(name="c"),
+    ]
+    table = {"a": {"context": 16384}, "c": "other"}
+    held = Inventory(Scripted(*models), IDENTITY, table, lambda _digests: Known(), context=8192)  # type: ignore[arg-type]
+    await held.look()
+    assert [model.context for model in held.models] == [16384, 2048, 8192]
+    assert [held.window(name) for name in ("a:latest", "b", "c", "nobody")] == [16384, 2048, 8192, None]
+    assert [model.name for model in held.models] == ["a:latest", "b", "other"]
+
+
+async def test_only_an_ollama_takes_its_window_from_requests() -> None:
+    backend = Scripted(BackendModel(name="m", context=4096))
+    identity = Identity(kind="llama.cpp", version="1", backend_id="b")
+    held = Inventory(backend, identity, {"m": {"context": 16384}}, lambda _digests: Known(), context=8192)  # type: ignore[arg-type]
+    held.up = True
+    await held.look()
+    assert (held.models[0].context, held.window("m")) == (4096, None)

@@ -1,0 +1,53 @@
+from __future__ import annotations
+
+from schemas.events import ModelInfo
+from services.router.fleet import Fleet
+from services.router.http.ollama_models import capabilities, digest_of, show, tags
+from services.router.policy.routes import Route, Routes, Target
+from support.fleets import model, worker
+
+EMBEDDER = model("nomic", capabilities=("embedding",), capability="embedding")
+FLEET = Fleet(
+    workers={
+        each.id: each
+        for each in (
+            worker("a", model("qwen3", capabilities=("completion", "tools"), context=4096), EMBEDDER),
+            worker("b", model("qwen3", capabilities=("completion", "tools"), context=16384), model("phi")),
+        )
+    }
+)
+ROUTES = Routes(routes={"code": Route(name="code", by="policy", targets=(Target(model="phi"),))})
+
+
+def test_a_model_is_one_row_wherever_it_is() -> None:
+    assert [row["name"] for row in tags(FLEET, ROUTES)] == ["auto", "code", "nomic", "phi", "qwen3"]
+
+
+def test_the_window_shown_is_the_largest_that_a_request_may_get() -> None:
+    shown = show("qwen3", FLEET, ROUTES)
+    assert shown is not None
+    assert shown["model_info"]["qwen.context_length"] == 16384
+    assert "held by a, b" in shown["modelfile"]
+
+
+def test_a_route_is_never_taken_for_an_embedding_model() -> None:
+    shown = {name: show(name, FLEET, ROUTES) for name in ("auto", "code")}
+    assert [value["capabilities"] for value in shown.values() if value] == [["completion", "tools"], ["completion"]]
+    assert show("nobody", FLEET, ROUTES) is None
+
+
+def test_a_route_over_an_empty_fleet_is_shown_all_the_same() -> None:
+    shown = show("auto", Fleet(), Routes())
+    assert shown is not None and "none yet" in shown["modelfile"]
+    assert shown["capabilities"] == []
+
+
+def test_a_digest_is_long_enough_to_be_cut() -> None:
+    assert digest_of("m", ModelInfo(name="m", backend_name="m", digest="sha256:" + "ab" * 32)) == "ab" * 32
+    assert len(digest_of("m", ModelInfo(name="m", backend_name="m"))) == 64
+    assert digest_of("m") != digest_of("n")
+
+
+def test_what_says_nothing_is_called_for_what_it_is_for() -> None:
+    assert capabilities([ModelInfo(name="m", backend_name="m")]) == ["completion"]
+    assert capabilities([ModelInfo(name="m", backend_name="m", capability="embedding")]) == ["embedding"]

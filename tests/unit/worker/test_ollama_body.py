@@ -1,0 +1,58 @@
+from __future__ import annotations
+
+from typing import Any
+
+from schemas.events import Options
+from schemas.work import Body
+from services.worker.backends.ollama_body import chat_body, embed_body
+from services.worker.backends.port import BackendRequest
+
+
+def request(context: int | None = None, options: Options = Options(), **body: Any) -> BackendRequest:  # noqa: B008
+    return BackendRequest(model="m", body=Body(**body), options=options, context=context)
+
+
+def test_case_27_no_clients_load_option_reaches_ollama() -> None:
+    extra = {"options": {"num_ctx": 9, "num_gpu": 1, "mirostat": 2}, "num_thread": 3, "num_ctx": 5}
+    _, body = chat_body(request(messages=({"role": "user", "content": "Hi"},), extra=extra))
+    assert body["options"] == {"mirostat": 2, "num_predict": 4096}
+    assert "num_ctx" not in body and "num_thread" not in body
+
+
+def test_case_27_the_window_that_is_set_goes_with_each_kind_of_request() -> None:
+    chat = chat_body(request(8192, messages=({"role": "user", "content": "Hi"},)))[1]
+    prompt = chat_body(request(8192, prompt="Hi"))[1]
+    assert [body["options"]["num_ctx"] for body in (chat, prompt, embed_body(request(8192), ["a"]))] == [8192] * 3
+
+
+def test_a_prompt_keeps_what_only_a_prompt_has() -> None:
+    path, body = chat_body(request(prompt="def f(", extra={"raw": True, "suffix": "return x"}))
+    assert (path, body["prompt"], body["raw"], body["suffix"]) == ("/api/generate", "def f(", True, "return x")
+
+
+def test_nothing_is_cut_in_silence_unless_the_client_says_so() -> None:
+    cut = [chat_body(request(prompt="x", extra=extra))[1]["truncate"] for extra in ({}, {"truncate": True})]
+    assert cut == [False, True]
+    assert embed_body(request(extra={"truncate": True, "dimensions": 64}), ["a"]) == {
+        "model": "m", "input": ["a"], "truncate": True, "dimensions": 64,
+    }  # fmt: skip
+
+
+def test_thinking_and_results_come_back_into_ollamas_words() -> None:
+    call = {"id": "c1", "type": "function", "function": {"name": "add", "arguments": '{"a": 1}'}}
+    messages = (
+        {"role": "assistant", "content": None, "reasoning_content": "hm", "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": "c1", "content": "2"},
+    )
+    _, body = chat_body(request(messages=messages))
+    asked, result = body["messages"]
+    assert (asked["content"], asked["thinking"]) == ("", "hm")
+    assert asked["tool_calls"][0]["function"]["arguments"] == {"a": 1}
+    assert (result["tool_name"], result["content"]) == ("add", "2")
+
+
+def test_images_are_bare_base64_again() -> None:
+    part = {"type": "image_url", "image_url": {"url": "data:image/png;base64,iVBO"}}
+    content = [{"type": "text", "text": "Look"}, part]
+    (message,) = chat_body(request(messages=({"role": "user", "content": content},)))[1]["messages"]
+    assert (message["content"], message["images"]) == ("Look", ["iVBO"])
