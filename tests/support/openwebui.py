@@ -27,9 +27,11 @@ Json = dict[str, Any]
 
 
 class OpenWebUI:
-    """``async with OpenWebUI(folder, openai_url) as webui``; then ``admin`` and ``user`` are clients that are signed in."""
+    """``async with OpenWebUI(folder, openai_url) as webui``; then ``admin`` and ``user`` are clients that are signed in.
 
-    def __init__(self, folder: Path, openai_url: str) -> None:
+    ``more`` are further variables of its environment."""
+
+    def __init__(self, folder: Path, openai_url: str, **more: str) -> None:
         if not COMMAND.exists():
             raise Unavailable("no Open WebUI in .parts; `make e2e-openwebui` installs it (Python 3.11 or 3.12, 1.7 GB)")
         self._folder = folder
@@ -43,6 +45,7 @@ class OpenWebUI:
             "RAG_EMBEDDING_ENGINE": "openai", "ENABLE_OLLAMA_API": "False", "ENABLE_OPENAI_API": "True",
             "OPENAI_API_BASE_URLS": openai_url, "OPENAI_API_KEYS": "none", "ENABLE_FORWARD_USER_INFO_HEADERS": "True",
             "ANONYMIZED_TELEMETRY": "false", "DO_NOT_TRACK": "true", "SCARF_NO_ANALYTICS": "true", "CORS_ALLOW_ORIGIN": self.url,
+            **more,
         }  # fmt: skip
 
     async def __aenter__(self) -> OpenWebUI:
