@@ -36,6 +36,8 @@ and was denied it for 20 once let go, for slow samples take most of the time; wi
 
 PERSONAL = frozenset({"thumb", "signal"})
 """Whoever says it again about the same task has changed his mind, or was heard twice: only the latest word counts."""
+SET = frozenset({"check", "judge"})
+"""What a suite asks the same file again gets the same answer: only the latest grade, or the judge's latest verdict, counts."""
 
 Why = Literal["digest", "quantisation", "drift"]
 Weighed = tuple[Sample, int, bool]
@@ -137,17 +139,19 @@ def free_us(us: int, others_u: int | None) -> int:
 
 
 def _latest_words(ordered: Sequence[Sample]) -> list[Sample]:
-    """Without the thumbs and signals that a later one of the same person or name, on the same task, replaced."""
-    latest = {_opinion(s): s.seq for s in ordered if _is_opinion(s)}
-    return [s for s in ordered if not _is_opinion(s) or latest[_opinion(s)] == s.seq]
+    """Without the words that a later one about the same replaced."""
+    words = [(s, _word(s)) for s in ordered]
+    latest = {word: s.seq for s, word in words if word is not None}
+    return [s for s, word in words if word is None or latest[word] == s.seq]
 
 
-def _is_opinion(s: Sample) -> bool:
-    return s.source in PERSONAL and s.task is not None
-
-
-def _opinion(s: Sample) -> tuple[str | None, ...]:
-    return s.source, s.task, s.judge, s.peer
+def _word(s: Sample) -> tuple[str | None, ...] | None:
+    """What a later sample with the same one replaces; None counts each time. What cannot be read replaces no verdict."""
+    if s.source in PERSONAL and s.task is not None:
+        return s.source, s.task, s.judge, s.peer
+    if s.source in SET and s.topic is not None and lane(s) == "quality":
+        return s.source, s.topic, s.judge if s.source == "judge" else None, s.peer, s.digest
+    return None
 
 
 def _identity(ordered: Iterable[Sample], of: Callable[[Sample], str | None]) -> tuple[str | None, int]:

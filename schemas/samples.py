@@ -46,7 +46,8 @@ class Sample(msgspec.Struct, frozen=True, omit_defaults=True):
     somebody else used, ``quality_w_u`` the judgement's weight, both in millionths.
 
     ``source`` and ``judge`` say who judged: ``judge`` is the judge's model, the check's or signal's name, or the client whose
-    thumb it was. With a ``peer`` the judgement compares, and its value counts against that model only."""
+    thumb it was. With a ``peer`` the judgement compares, and its value counts against that model only. ``topic`` is the
+    suite's prompt that was answered: asked again of the same file, it says nothing new."""
 
     seq: int
     at_us: int
@@ -91,6 +92,7 @@ class Sample(msgspec.Struct, frozen=True, omit_defaults=True):
     source: JudgeSource | None = None
     judge: str | None = None
     peer: str | None = None
+    topic: str | None = None
 
 
 def sample_of(event: AnyEvent, seq: int, at_us: int) -> Sample | None:
@@ -185,6 +187,7 @@ def _judged(event: QualityJudged, seq: int, at_us: int) -> Sample:
         source=event.source,
         judge=_who(event),
         peer=event.peer,
+        topic=None if event.suite is None or event.prompt is None else f"{event.suite}/{event.prompt}",
     )
 
 

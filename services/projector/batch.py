@@ -147,6 +147,7 @@ class Batch:
                 s.source,
                 s.judge,
                 s.peer,
+                s.topic,
             )
         )
 

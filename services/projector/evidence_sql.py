@@ -80,8 +80,11 @@ picked AS (
 ), replaced AS (
     SELECT seq FROM picked WHERE source IN ('thumb', 'signal') AND task IS NOT NULL
     QUALIFY row_number() OVER (PARTITION BY cell, source, task, judge, peer ORDER BY seq DESC) > 1
+    UNION ALL SELECT seq FROM picked WHERE source IN ('check', 'judge') AND topic IS NOT NULL AND kind = 'quality'
+    QUALIFY row_number() OVER (
+        PARTITION BY cell, source, topic, if(source = 'judge', judge, NULL), peer, digest ORDER BY seq DESC) > 1
 ), counted AS (
-    SELECT * EXCLUDE (model, domain, worker, task, judge) FROM picked ANTI JOIN replaced USING (seq)
+    SELECT * EXCLUDE (model, domain, worker, task, judge, topic) FROM picked ANTI JOIN replaced USING (seq)
 ), identities AS (
     SELECT cell, {_now("digest")}, {_now("quantisation")} FROM counted GROUP BY cell
 ), changes AS (

@@ -47,6 +47,7 @@ class SampleRow(msgspec.Struct, frozen=True, omit_defaults=True, rename=short(SA
     source: str | None = None
     judge: str | None = None
     peer: str | None = None
+    topic: str | None = None
 
 
 class KeyRow(NamedTuple):

@@ -11,7 +11,7 @@ import json
 from services.projector.cells_sql import REBUILD
 from services.projector.views import VIEWS
 
-LAYOUT = 4
+LAYOUT = 5
 """Changes with any table here and with the fold: a file of another layout is set aside and the log replayed."""
 
 MODELS = (
@@ -38,7 +38,7 @@ SAMPLES: Columns = {
         ).split(),
         "BIGINT",
     ),
-    **dict.fromkeys("source judge peer".split(), "VARCHAR"),
+    **dict.fromkeys("source judge peer topic".split(), "VARCHAR"),
 }
 FACTS: Columns = {
     "seq": "UBIGINT",

@@ -50,6 +50,7 @@ def runs(draw: st.DrawFn) -> list[AnyEvent]:
 def pair(draw: st.DrawFn) -> list[AnyEvent]:
     """Both sides, as the benchmarker says them; now and then a verdict that says nothing."""
     one, other = draw(st.permutations(MODELS))[:2]
+    told = draw(st.sampled_from(({}, {"suite": "code", "prompt": "p1"}, {"suite": "code", "prompt": "p2"})))
     value, weight, domain = draw(unit), draw(st.sampled_from((1.0, 1.0, 0.5, 0.0))), draw(some_domain)
     return [
         build(
@@ -65,6 +66,7 @@ def pair(draw: st.DrawFn) -> list[AnyEvent]:
             digest=draw(st.sampled_from(("d1", "d2", None))),
             pair="p",
             tasks=(draw(some_task),),
+            **told,
         )
         for model, peer, won in ((one, other, value), (other, one, 1.0 - value))
     ]
@@ -76,6 +78,8 @@ def opinion(draw: st.DrawFn) -> list[AnyEvent]:
     fields: dict[str, Any] = {"client": draw(st.sampled_from(("me", "you")))} if source == "thumb" else {}
     if source == "signal":
         fields["signal"] = draw(st.sampled_from(("empty", "asked_again")))
+    if source == "check":
+        fields = {"suite": "code", "prompt": draw(st.sampled_from(("p1", "p2", None)))}
     known = {"model": draw(some_model), "domain": draw(some_domain), "worker": draw(some_worker), "value": draw(unit)}
     return [build(QualityJudged, source=source, judge=None, peer=None, tasks=(draw(some_task),), **known, **fields)]
 

@@ -83,6 +83,7 @@ def sample(draw: st.DrawFn, seq: int) -> Sample:
             source=draw(st.sampled_from(("judge", "judge", "check", "thumb", "thumb", "signal", None))),
             judge=draw(st.sampled_from(("me", "you", None))),
             peer=draw(st.sampled_from((None, "gemma", "qwen3", "llama"))),
+            topic=draw(st.sampled_from((None, None, "code/p1", "code/p2"))),
         )
     if kind == "failure":
         return Sample(**shared, ok=False)
@@ -150,6 +151,7 @@ def judged_log(draw: st.DrawFn, max_size: int = 40) -> list[Sample]:
             "source": draw(st.sampled_from(("judge", "check", "thumb", "thumb", "signal"))),
             "judge": draw(st.sampled_from(("me", "you"))),
             "peer": draw(st.sampled_from((None, None, "gemma", "llama"))),
+            "topic": draw(st.sampled_from((None, "code/p1", "code/p2"))),
             "quality_w_u": draw(st.sampled_from((0, 300_000, 1_000_000))),
         }
         log.append(judged(seq, draw(st.sampled_from((0.0, 0.5, 1.0))), **told))

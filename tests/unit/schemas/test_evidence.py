@@ -57,6 +57,37 @@ def test_a_thumb_taken_back_leaves_nothing() -> None:
     assert (found.quality.n, found.quality.w, found.sources) == (0, 0, Sources())
 
 
+def check(seq: int, value: float, **fields: object) -> Sample:
+    return judged(seq, value, **{"source": "check", "task": f"t{seq}", "digest": "d1", "topic": "code/sum", **fields})
+
+
+def test_a_suites_prompt_that_the_same_file_is_asked_again_counts_once_by_its_latest_grade() -> None:
+    """Ten runs of `headrace bench` are no ten times surer: the same question gets the same answer."""
+    told = [check(1, 0.0), check(2, 1.0, judge="code"), check(3, 1.0)]
+    assert {fold(order) for order in permutations(told)} == {fold(told[2:])}
+
+
+def test_another_prompt_or_file_and_what_no_suite_asked_count_each() -> None:
+    found = cell(check(1, 1.0), check(2, 1.0, topic="code/sort"), check(3, 1.0, topic=None), check(4, 1.0, topic=None))
+    assert (found.quality.n, found.sources.check) == (4, 4)
+    changed = cell(check(1, 0.0), speed(2), speed(3, digest="d2"), check(4, 1.0, digest="d2"))
+    assert (changed.quality.n, changed.restarted is not None) == (1, True)
+    assert 0 < changed.quality.wx < changed.quality.w * UNIT  # what the former file got is still its prior
+
+
+def test_a_pair_that_the_same_judge_weighs_again_on_the_same_prompt_counts_once() -> None:
+    told = [pair(seq, value, topic="writing/verse") for seq, value in ((1, 0.0), (2, 1.0), (3, 1.0))]
+    assert {fold(order).pairs for order in permutations(told)} == {fold(told[2:]).pairs}
+    apart = (pair(4, 1.0, judge="gemma"), pair(5, 1.0, peer="granite"), pair(6, 1.0, topic="writing/letter"))
+    others = [fold([*told[2:], other]).pairs for other in apart]
+    assert [sum(tally.n for tally in tallies) for tallies in others] == [2, 2, 2]
+
+
+def test_a_verdict_that_cannot_be_read_takes_no_earlier_one_away() -> None:
+    found = cell(pair(1, 1.0, topic="writing/verse"), pair(2, 0.5, topic="writing/verse", quality_w_u=0))
+    assert (found.sources.judge, found.sources.void, found.pairs[0].n) == (1, 1, 1)
+
+
 def test_an_equal_signal_counts_once_and_another_one_too() -> None:
     same = {"source": "signal", "task": "t1", "quality_w_u": 100_000}
     told = [judged(n, 0.0, judge=name, **same) for n, name in enumerate(("empty", "empty", "truncated", "empty"), 1)]
