@@ -28,6 +28,9 @@ log = logger("projector")
 EVENTS_MAX = 200
 """A task has about five events; one that was tried and judged for ever must not make an answer of megabytes."""
 
+WORDS_MAX = 4
+"""Of one person beside one model: in a comparison, the model may have answered on several machines."""
+
 OnStore = Callable[[Callable[[Store], Any]], Awaitable[Any]]
 
 
@@ -97,10 +100,14 @@ async def _tasks(on_store: OnStore, question: Question) -> TaskAnswer:
 
 
 def _look_up(store: Store, task: str) -> tuple[bool, list[int]]:
-    """Whether the task is known, and where its events lie."""
+    """Whether the task is known, and where its events lie. Of what each said of it, the latest: whoever changes his mind for
+    ever must still find his last word."""
     seqs = store.ask(
-        "SELECT seq FROM task_facts WHERE task = $1 UNION SELECT seq FROM samples WHERE task = $1 ORDER BY seq LIMIT $2",
-        [task, EVENTS_MAX],
+        "SELECT seq FROM (SELECT seq FROM task_facts WHERE task = $1 UNION SELECT seq FROM samples WHERE task = $1 "
+        "AND kind <> 'quality' ORDER BY seq LIMIT $2) UNION (SELECT seq FROM samples WHERE task = $1 AND kind = 'quality' "
+        "QUALIFY row_number() OVER (PARTITION BY source, judge, peer ORDER BY seq DESC) <= $3 ORDER BY seq DESC LIMIT $2) "
+        "ORDER BY seq",
+        [task, EVENTS_MAX, WORDS_MAX],
     )
     known = store.ask("SELECT 1 FROM tasks WHERE task = ?", [task])
     return bool(known), [row["seq"] for row in seqs] if known else []
