@@ -15,7 +15,7 @@ from schemas.events import Candidate, Choice, Policy, Removal, TaskRouted, Worke
 from schemas.statistics import UNKNOWN_WAIT_S, Statistics, factor
 from services.router.fleet import Fleet, WorkerView
 from services.router.nearest import known_models, nearest, resolve_model
-from services.router.policy.filters import Pair, keep, pairs_of
+from services.router.policy.filters import Pair, keep, pairs_of, unsaid
 from services.router.policy.picker import order
 from services.router.policy.request import RouteRequest
 from services.router.policy.routes import Route
@@ -81,6 +81,8 @@ def decide(
         choice = _choice(ordered, fleet, settled) if counted.is_silent else _voted(ordered, counted, fleet)
         if choice is not None and (words := routed_words(routing.route, settled)):
             choice = msgspec.structs.replace(choice, reason=f"{words}; {choice.reason}")
+    if choice is not None and (words := _unsaid(choice, kept, request)):
+        choice = msgspec.structs.replace(choice, reason=f"{choice.reason}; nobody says whether it takes {words}")
     recorded = tuple(ordered[:RECORDED_CANDIDATES])
     return Decision(
         policy=policy,
@@ -94,6 +96,11 @@ def decide(
         target=settled.drawn.name if settled.drawn is not None else None,
         service_s=min(map(_service_s, ordered), default=None),
     )
+
+
+def _unsaid(choice: Choice, kept: Sequence[Pair], request: RouteRequest) -> str:
+    chosen = (pair for pair in kept if (pair.model, pair.worker.id) == (choice.model, choice.worker))
+    return next((unsaid(pair, request) for pair in chosen), "")
 
 
 def _service_s(candidate: Candidate) -> float:

@@ -81,10 +81,16 @@ def lacks_nothing_needed(pair: Pair, request: RouteRequest) -> str | None:
 
 def declares_what_is_needed(pair: Pair, request: RouteRequest) -> str | None:
     """Who does not say whether it can comes after whoever does; it serves where nobody says so."""
-    unsaid = [WORDS[need] for need in request.needs if says(pair.info, need) is None]
+    words = unsaid(pair, request)
+    return f"undeclared: does not say whether it takes {words}, others do" if words else None
+
+
+def unsaid(pair: Pair, request: RouteRequest) -> str:
+    """What is needed and its backend says nothing of, for a sentence; empty where it says it all."""
+    words = [WORDS[need] for need in request.needs if says(pair.info, need) is None]
     if request.wants.context is not None and pair.info.context is None:
-        unsaid.append(f"{request.wants.context} tokens of context")
-    return f"undeclared: does not say whether it takes {' and '.join(unsaid)}, others do" if unsaid else None
+        words.append(f"{request.wants.context} tokens of context")
+    return " and ".join(words)
 
 
 def is_the_worker_asked_for(pair: Pair, request: RouteRequest) -> str | None:

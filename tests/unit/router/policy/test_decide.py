@@ -133,3 +133,17 @@ def test_the_best_32_are_recorded_the_others_counted_and_the_event_stays_small()
     assert decision.removed[-1].reason == "and 37 more pairs"
     routed = decision.routed("t", id="e", at=0.0, by="r", epoch=1)
     assert len(msgspec.json.encode(routed)) < 64 * 1024
+
+
+def test_where_nobody_declares_what_is_needed_the_reason_says_so() -> None:
+    asks = RouteRequest(domain="code", prompt_tokens=200, needs=("tools", "vision"))
+    decision = decide(asks, fleet(DESK, LAPTOP), STATS, seed=3, now_us=NOW_US, slider=1.0)
+    assert decision.choice is not None
+    assert decision.choice.reason.endswith("; nobody says whether it takes tools and images")
+    able = worker("able", model("b", capabilities=("completion", "tools", "vision")))
+    decision = decide(asks, fleet(DESK, able), STATS, seed=3, now_us=NOW_US, slider=1.0)
+    assert chosen(decision) == ("b", "able")
+    assert decision.choice is not None and "nobody says" not in decision.choice.reason
+    assert [removal.reason for removal in decision.removed] == [
+        "undeclared: does not say whether it takes tools and images, others do"
+    ]
