@@ -11,6 +11,7 @@ from starlette.responses import Response
 from schemas.demands import Demand
 from schemas.errors import UnknownModel
 from services.router.http.asking import Name, worker_id
+from services.router.http.gate import caller_of, need_admin
 from services.router.http.reading import parse_object, read_body, typed
 from services.router.http.replies import Json
 from services.router.nearest import nearest
@@ -33,6 +34,7 @@ def bench_routes(router: RouterPort) -> APIRouter:
 
     @routes.post("/bench")
     async def bench(request: Request) -> Response:
+        _need_admin(request)
         body = await read_body(request)
         asked = typed(parse_object(body) if body.strip() else {}, BenchRequest)
         fleet = router.fleet()
@@ -56,7 +58,14 @@ def bench_routes(router: RouterPort) -> APIRouter:
         return Json(await router.bench_run(run))
 
     @routes.delete("/bench/{run}")
-    async def cancel(run: str) -> Response:
+    async def cancel(run: str, request: Request) -> Response:
+        _need_admin(request)
         return Json(await router.bench_cancel(run))
 
     return routes
+
+
+def _need_admin(request: Request) -> None:
+    """A run keeps every machine busy and all that is measured unasked from it. Without keys nobody is told from anybody."""
+    if caller_of(request).name is not None:
+        need_admin(request, "have the suites run, or end a run")

@@ -26,18 +26,21 @@ from services.router.port import Busy, EndUpdate, RestartUpdate, RouterPort, Sta
 from services.runtime.ids import new_id
 
 Names = Annotated[list[Name], msgspec.Meta(max_length=64)]
+START_S = 600.0
+"""How long an answer may wait for its machine unless it is said: one that falls asleep must not keep the others' reader for ever,
+and eight models of one machine take their minutes one after the other."""
 AGAIN_S = 5.0
 """A machine that was paused or fell silent may be back by then."""
 
 
 class CompareConstraints(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """As in ``POST /route``, but for the worker, and a class of its own: one comparison is as many tasks as there are machines,
-    so it goes behind everybody's chat unless it says otherwise."""
+    so it goes behind everybody's chat unless it says otherwise, and waits for no machine for ever unless it says null."""
 
     capability: Name | None = None
     context: Count | None = None
     max_tokens: Count | None = None
-    deadline_s: Seconds | None = None
+    deadline_s: Seconds | None = START_S
     domain: Name | None = None
     urgency: Urgency = "batch"
     slider: Slider | None = None

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import hashlib
+
 import httpx
 
 from schemas.demands import Demand
 from schemas.errors import CannotRun, HeadraceError
+from services.router.http.access import Access
+from services.router.http.app import create_app
+from services.router.http.serving import serving
+from services.runtime.settings import Key
 from support.router_port import MemoryRouter
 
 
@@ -65,3 +71,23 @@ async def test_what_is_owed_is_shown_with_the_machines_name_and_what_keeps_it_ba
     assert (body["on"], body["total"], list(body["left_s"].values())) == (True, 1, [12.0])
     (debt,) = body["owed"]
     assert (debt["worker_name"], debt["reason"], debt["why"]) == ("desktop", "stale", "a task runs there")
+
+
+async def test_with_keys_only_an_admins_may_have_the_suites_run_or_end_a_run(router: MemoryRouter) -> None:
+    keys = {
+        name: Key(sha256=hashlib.sha256(name.encode()).hexdigest(), admin=name == "boss") for name in ("boss", "me")
+    }
+    async with (
+        serving(create_app(router, access=Access(keys=keys)), "127.0.0.1", 0, drain_s=1) as url,
+        httpx.AsyncClient(base_url=url, trust_env=False, timeout=10) as http,
+    ):
+        boss, me = ({"authorization": f"Bearer {name}"} for name in keys)
+        run = (await http.post("/bench", headers=boss)).json()["run"]
+        said = [
+            (await http.post("/bench", headers=me)).status_code,
+            (await http.get(f"/bench/{run}", headers=me)).status_code,
+            (await http.delete(f"/bench/{run}", headers=me)).status_code,
+            (await http.delete(f"/bench/{run}", headers=boss)).status_code,
+        ]
+    assert said == [403, 200, 403, 200]
+    assert router.demands == [Demand()]

@@ -54,6 +54,15 @@ async def test_all_who_may_answer_are_asked_the_same_and_each_event_names_its_en
     }  # fmt: skip
 
 
+async def test_a_machine_that_falls_asleep_is_not_waited_for_for_ever_unless_that_is_said(
+    wire: httpx.AsyncClient, router: MemoryRouter
+) -> None:
+    for said, deadline_s in (({}, 600.0), ({"deadline_s": 5}, 5.0), ({"deadline_s": None}, None)):
+        router.plays.clear()
+        await compared(wire, constraints=said, judge=True)
+        assert {play.asked.deadline_s for play in router.plays.values()} == {deadline_s}
+
+
 async def test_the_documented_events_have_the_fields_that_are_sent(
     wire: httpx.AsyncClient, router: MemoryRouter
 ) -> None:
