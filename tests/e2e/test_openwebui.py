@@ -6,6 +6,7 @@ A whole Headrace of real processes stands behind it, over a machine with four sl
 from __future__ import annotations
 
 import asyncio
+import base64
 import os
 import sys
 import time
@@ -32,6 +33,10 @@ pytestmark = [pytest.mark.e2e, pytest.mark.asyncio(loop_scope="module")]
 
 SLOTS = 4
 FOOTER = "🧭 Headrace:"
+ROUTES = f'[night]\ntargets = [{{model = "{MODEL}"}}]\n'
+PNG = base64.b64decode(
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+)
 IMAGES = ROOT / "docs" / "images"
 Json = dict[str, Any]
 
@@ -93,7 +98,7 @@ async def site(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Site]:
         try:
             browser = await running.enter_async_context(chromium())
             backend = await running.enter_async_context(PacedBackend())
-            fleet = stand_in_fleet(folder, {"desktop": backend.url}, slots=SLOTS)
+            fleet = stand_in_fleet(folder, {"desktop": backend.url}, slots=SLOTS, routes=ROUTES)
             proof, _ = await running.enter_async_context(fleet)
             webui = await running.enter_async_context(OpenWebUI(folder / "webui", f"{proof.stack.router_url}/v1"))
         except Unavailable as reason:
@@ -162,6 +167,58 @@ async def test_the_picture_of_the_readme(site: Site, window: Any) -> None:
 async def _with_title(site: Site, chat: Chat) -> Json | None:
     stored = (await site.webui.user.get(f"/api/v1/chats/{chat.id}")).json()
     return stored if stored["title"] != "New Chat" else None
+
+
+async def test_continue_and_regenerate_leave_no_footer_in_the_history(site: Site, window: Any) -> None:
+    chat = await Chat.new(window, PIPE)
+    await chat.send("Please say 4 words")
+    await chat.until_text(FOOTER)
+    await chat.answer.hover()
+    await chat.page.locator("#continue-response-button").click()
+    await eventually(lambda: len(site.backend.requests) == 2)
+    assert [message["content"].strip() for message in site.backend.requests[-1].body["messages"]] == [
+        "Please say 4 words", "word0 word1 word2 word3",
+    ]  # fmt: skip
+    text = await eventually(lambda: _continued(chat), within_s=30, every_s=0.2)
+    assert text.splitlines()[0].startswith("word0 word1") and "spillway" in text
+    await chat.page.locator('button[aria-label="Regenerate"]').last.click()
+    await chat.page.get_by_text("Try Again", exact=True).click()
+    again = await eventually(lambda: len(site.backend.requests) == 3 and site.backend.requests[-1])
+    assert [message["role"] for message in again.body["messages"]] == ["user"]
+
+
+async def _continued(chat: Chat) -> str | None:
+    text = await chat.text()
+    return text if text.count(FOOTER) == 2 else None
+
+
+async def test_an_image_reaches_the_model_whole(site: Site, window: Any) -> None:
+    chat = await Chat.new(window, PIPE)
+    picker = chat.page.locator('input[type="file"]:not(#camera-input)').first
+    await picker.set_input_files({"name": "dot.png", "mimeType": "image/png", "buffer": PNG})
+    await chat.page.locator('img[alt=""], img[src^="data:image"]').first.wait_for(state="attached")
+    await chat.send("What is this? say 3 words")
+    await chat.until_text(FOOTER)
+    (content,) = [message["content"] for message in site.backend.requests[-1].body["messages"]]
+    (image,) = [part["image_url"]["url"] for part in content if part["type"] == "image_url"]
+    assert image.startswith("data:image/")
+
+
+async def test_each_route_is_a_model_where_the_valve_says_so(site: Site, window: Any) -> None:
+    await site.valves(VIRTUAL_MODELS=True)
+    try:
+        assert "let everybody use" in await site.installed()
+        shown = {row["id"]: row["name"] for row in (await site.webui.user.get("/api/models")).json()["data"]}
+        assert shown["headrace.auto"] == "🧭 Headrace (Auto Route)"
+        assert shown["headrace.night"] == "🧭 Headrace (night)"
+        body = {"model": "headrace.night", "messages": [{"role": "user", "content": "say 3"}]}
+        answer = (await site.webui.user.post("/api/chat/completions", json=body)).json()
+        assert answer["choices"][0]["message"]["content"].split() == ["word0", "word1", "word2"]
+        task = [e.event for e in await site.proof.log() if isinstance(e.event, TaskSubmitted)][-1]
+        assert task.wants.route == "night"
+    finally:
+        await site.valves(VIRTUAL_MODELS=False)
+        await site.installed()
 
 
 async def test_case_41_stop_while_tokens_come_frees_the_slot(site: Site, window: Any) -> None:
