@@ -82,7 +82,7 @@ class RouterClient:
                 if answer.status_code != 200:
                     await answer.aread()
                     self._refused(answer)
-                async for line in answer.aiter_lines():
+                async for line in _lines(answer):
                     if (event := parser.line(line)) is not None:
                         yield event
         except httpx.HTTPError as error:
@@ -96,7 +96,7 @@ class RouterClient:
                 if answer.status_code != 200:
                     await answer.aread()
                     self._refused(answer)
-                async for line in answer.aiter_lines():
+                async for line in _lines(answer):
                     if line.strip():
                         yield msgspec.json.decode(line)
         except (httpx.HTTPError, msgspec.DecodeError) as error:
@@ -143,6 +143,17 @@ class RouterClient:
             hint=_hint(error),
             code=CODES.get(answer.status_code, Exit.BUSY if error.get("code") == "busy" else Exit.FAILED),
         )
+
+
+async def _lines(answer: httpx.Response) -> AsyncIterator[str]:
+    """Ended by line feeds alone: httpx would also end them at U+2028 and the like, which an answer may hold."""
+    rest = b""
+    async for piece in answer.aiter_bytes():
+        *lines, rest = (rest + piece).split(b"\n")
+        for line in lines:
+            yield line.removesuffix(b"\r").decode()
+    if rest:
+        yield rest.decode()
 
 
 def _message(error: dict[str, Any]) -> str:

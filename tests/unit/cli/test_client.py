@@ -57,3 +57,11 @@ async def test_a_router_without_the_path_may_be_older() -> None:
     error = await refusal(404, json.dumps({"error": said}), "/stats/map")
     assert (str(error), error.code) == ("GET /stats/map: Not Found", Exit.NOT_FOUND)
     assert "older" in (error.hint or "")
+
+
+async def test_an_answer_may_hold_what_unicode_calls_a_line_separator() -> None:
+    said = '{"text":"one\u2028two\u0085three"}'
+    stream = f"event: token\r\ndata: {said}\r\n\r\n".encode()
+    transport = httpx.MockTransport(lambda _request: httpx.Response(200, content=stream))
+    async with RouterClient("http://router", transport=transport) as client:
+        assert [event.data async for event in client.events("/task/t/stream")] == [said]
