@@ -64,6 +64,7 @@ class Shadow:
         self._own = own
         self._recent: dict[tuple[str, str | None, str, str], Told] = {}
         self._met: dict[tuple[str, str, str], int] = {}
+        self._met_as: dict[tuple[str, str, str], frozenset[tuple[str, str | None]]] = {}
         self._checked: dict[tuple[str, str | None, str], int] = {}
         self._tested: dict[tuple[str, str | None], set[str]] = {}
         self._silent_until: dict[str, float] = {}
@@ -106,7 +107,7 @@ class Shadow:
 
     def _paired(self, debt: Debt, panel: Panel, asked: Iterable[Topic]) -> tuple[Pairing, Chair] | str:
         """The pair worth most among those with the best judge: a tested stranger, then one to be tested, then a relative."""
-        pairings = ranked(debt.model, debt.worker, panel, list(asked), self._met, self._seed())
+        pairings = ranked(debt.model, debt.worker, panel, list(asked), self._still_met(panel), self._seed())
         if isinstance(pairings, str):
             return pairings
         chairs = [panel.choose(pairing.own, pairing.peer) for pairing in pairings]
@@ -118,6 +119,17 @@ class Shadow:
         )
         assert isinstance(chair, Chair)
         return pairing, chair
+
+    def _still_met(self, panel: Panel) -> dict[tuple[str, str, str], int]:
+        """Without the meetings of files that are no longer there: a model that was exchanged is judged anew."""
+        now: dict[str, set[str | None]] = {}
+        for seat in panel.seats:
+            now.setdefault(seat.model, set()).add(seat.digest)
+        return {
+            key: times
+            for key, times in self._met.items()
+            if all(digest in now.get(model, {digest}) for model, digest in self._met_as[key])
+        }
 
     # -- a pair ------------------------------------------------------------------------------------------------------------
 
@@ -148,7 +160,9 @@ class Shadow:
         ):
             await say(event)
         key = met_key(pairing.own.model, pairing.peer.model, asked.name)
-        self._met[key] = self._met.get(key, 0) + 1
+        files = frozenset((seat.model, seat.digest) for seat in (pairing.own, pairing.peer))
+        self._met[key] = self._met.get(key, 0) + 1 if files == self._met_as.get(key) else 1
+        self._met_as[key] = files
         return Outcome(True, f"{one.side.model} against {other.side.model}: {words}" + (f" ({doubt})" if doubt else ""))
 
     async def _answer(self, seat: Seat, asked: Material, ask: Errand) -> Told:

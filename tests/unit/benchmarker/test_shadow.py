@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from schemas.events import BenchCompleted, QualityJudged
+from services.benchmarker.panel import Panel
 from services.benchmarker.suites import suites
 from support.judges import GOOD, Texts, honest
 from support.shadowing import Household, Models, suite_of
@@ -159,3 +161,14 @@ async def test_where_a_check_can_tell_no_judge_is_asked() -> None:
 
 async def test_a_domain_without_a_suite_is_not_payable() -> None:
     assert await household().pay(WEAK, "cooking") == (False, "no suite asks about cooking")
+
+
+async def test_a_model_that_was_exchanged_meets_the_others_again() -> None:
+    house = await after_test(household(prompts=1))
+    await house.pay_all(WEAK)
+    assert len(house.judged()) == 2
+    seats = house.panel.seats
+    exchanged = [msgspec.structs.replace(seat, digest="new") if seat.model == STRONG else seat for seat in seats]
+    house.panel = Panel(seats=tuple(exchanged))
+    await house.pay_all(WEAK)
+    assert [(event.model, event.peer_digest) for event in house.judged()[2:]] == [(WEAK, "new"), (STRONG, None)]
