@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -9,7 +10,11 @@ import anthropic
 import httpx
 import pytest
 
-from services.router.port import Busy
+from services.router.http.anthropic_reply import MessageEvents
+from services.router.http.anthropic_request import messages_task
+from services.router.http.live import Line, Timing
+from services.router.http.streaming import Streamed
+from services.router.port import Busy, TokenUpdate
 from support.playing import ARGUMENTS, breaks, calls, is_cut, thinks
 from support.router_port import MemoryRouter
 
@@ -217,3 +222,23 @@ async def test_tokens_are_estimated_before_anybody_answers(
 async def test_models_are_listed_in_its_form_too(client: anthropic.AsyncAnthropic) -> None:
     assert [model.id async for model in client.models.list()] == ["auto", "qwen3", "smollm2:135m"]
     assert (await client.models.retrieve("smollm2:135m")).display_name == "smollm2:135m"
+
+
+async def test_nothing_comes_before_the_beginning_however_slow_the_line(router: MemoryRouter) -> None:
+    """The hold ends while the first token arrives: both want to open the line."""
+    sent: list[dict[str, Any]] = []
+
+    async def send(message: Any) -> None:
+        await asyncio.get_running_loop().run_in_executor(None, lambda: None)  # whoever else is ready goes first
+        sent.append(message)
+
+    line = Line(send)
+    router.script = None
+    submitted = await router.submit(messages_task({"messages": HI}, {}, router.view)[1])
+    reply = Streamed(router, [submitted], Timing(), [MessageEvents("t", 1)])
+    token = TokenUpdate(attempt=1, index=0, text="Hi")
+    await asyncio.gather(reply.on_hold_over(line), reply.on_update(line, 0, token), reply.on_hold_over(line))
+    bodies = b"".join(message.get("body", b"") for message in sent)
+    assert bodies.startswith(b"event: message_start")
+    assert bodies.count(b"event: message_start") == 1
+    assert bodies.index(b"message_start") < bodies.index(b"content_block_start")
