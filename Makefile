@@ -14,7 +14,7 @@ $(PYTEST) -m "$(QUICK)" $(ARGS) --ignore=tests/acceptance -n 2 --dist loadfile
 endef
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test check format bench sim torture story-faults proof e2e e2e-quality e2e-ollama e2e-openwebui e2e-compose e2e-nats e2e-duckdb docs lock clean
+.PHONY: help install demo test check format bench sim torture story-faults proof e2e e2e-quality e2e-ollama e2e-openwebui e2e-page e2e-compose e2e-nats e2e-duckdb docs lock clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -58,7 +58,7 @@ proof: export HEADRACE_TORTURE := short
 proof: $(VENV)/.dev ## `make test` and the short form of `make torture`, as CI runs them
 	$(ALL_TESTS)
 
-e2e: e2e-nats e2e-duckdb e2e-quality e2e-ollama e2e-openwebui e2e-compose ## all of them
+e2e: e2e-nats e2e-duckdb e2e-quality e2e-ollama e2e-openwebui e2e-page e2e-compose ## all of them
 
 e2e-nats: $(VENV)/.dev ## the real `nats` CLI takes nats/*.json unchanged (needs Go)
 	$(PYTEST) -m e2e tests/e2e/test_nats_cli.py $(ARGS)
@@ -87,6 +87,17 @@ e2e-openwebui: $(VENV)/.dev .parts/openwebui/.installed ## the real Open WebUI i
 	-@command -v chromium >/dev/null || { command -v apt-get >/dev/null && test "$$(id -u)" = 0 \
 		&& apt-get update -qq && apt-get install -y -qq --no-install-recommends chromium fonts-noto-color-emoji; }
 	@test ! -x .parts/openwebui/venv/bin/open-webui || touch $@
+
+e2e-clients: $(VENV)/.dev ## the official clients' tour of us and of bare servers: openai (Python, Node), anthropic, ollama and its CLI
+	@test -d .parts/npm/node_modules/openai || npm install -s --no-fund --no-audit --no-save --prefix .parts/npm openai@7 \
+		|| echo "the openai package for Node cannot be had here; its tour will say so and skip"
+	$(PYTEST) -m e2e -o faulthandler_timeout=3600 tests/e2e/test_clients.py $(ARGS)
+	$(PYTEST) tests/tour $(ARGS)
+
+e2e-page: $(VENV)/.dev ## the page at / in Chromium: fleet, queue, explain, compare, thumbs, axe-core, 50 machines; HEADRACE_PICTURES=1 writes docs/images
+	-@test -d .parts/playwright || $(BIN)/python -m pip install -q --disable-pip-version-check --target .parts/playwright playwright==1.65.*
+	-@test -d .parts/axe/node_modules || npm install --prefix .parts/axe --no-audit --no-fund --silent axe-core@4.14.1
+	$(PYTEST) -m e2e -s -o faulthandler_timeout=900 tests/e2e/test_page.py $(ARGS)
 
 e2e-compose: $(VENV)/.dev ## Dockerfile and compose.yaml on a real daemon (needs root; builds compose where missing)
 	$(PYTEST) -m e2e tests/e2e/test_compose.py $(ARGS)

@@ -12,6 +12,7 @@ import os
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import pytest
@@ -83,10 +84,10 @@ class Site:
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def site(tmp_path_factory: pytest.TempPathFactory, browser: Any) -> AsyncIterator[Site]:
     data = tmp_path_factory.mktemp("page")
-    attic = PacedBackend("mill")
+    attic = PacedBackend("qwen3")
     machines = {
-        "desktop": Machine(PacedBackend("mill", "stone"), 0.0, 2),
-        "laptop": Machine(PacedBackend("mill"), None, 1),
+        "desktop": Machine(PacedBackend("qwen3", "gemma3"), 0.0, 2),
+        "laptop": Machine(PacedBackend("qwen3"), None, 1),
     }
     async with attic, told_fleet(data, machines, SETTINGS) as proof:
         yield Site(proof, data, attic)
@@ -181,7 +182,7 @@ async def test_a_tasks_life_from_the_prompt_box_to_a_judgement(browser: Any, sit
         await answer.locator(".text").filter(has_text="w").wait_for()
         task = (await answer.locator("[data-why]").get_attribute("href")) or ""
         await page.locator("article[data-state=completed]").wait_for()
-        assert "mill @" in await answer.locator(".told-of").inner_text()
+        assert "qwen3 @" in await answer.locator(".told-of").inner_text()
         task = (await answer.locator("[data-why]").get_attribute("href") or "").rpartition("/")[2]
         await page.locator(f"[data-region=decisions] tr[data-id='{task}']").filter(has_text="completed").wait_for()
         await page.locator("[data-region=running]:empty").wait_for(state="attached")
@@ -190,7 +191,7 @@ async def test_a_tasks_life_from_the_prompt_box_to_a_judgement(browser: Any, sit
     judged = [
         e.event for e in await site.proof.log() if isinstance(e.event, QualityJudged) and e.event.tasks == (task,)
     ]
-    assert [(event.source, event.value, event.model) for event in judged] == [("thumb", 1.0, "mill")]
+    assert [(event.source, event.value, event.model) for event in judged] == [("thumb", 1.0, "qwen3")]
 
 
 async def test_stop_cancels_the_task(browser: Any, site: Site) -> None:
@@ -252,14 +253,14 @@ async def test_everybody_is_compared_and_the_best_is_picked(browser: Any, site: 
         await page.get_by_role("button", name="Compare all").click()
         answers = page.locator("article[data-state=completed]")
         await answers.nth(2).wait_for()
-        assert await answers.count() == 3, "two machines with mill, one with stone"
-        stone = answers.filter(has_text="stone @ desktop")
-        await stone.get_by_role("button", name="This one is best").click()
-        await stone.locator(".thanks").filter(has_text="Stored").wait_for()
+        assert await answers.count() == 3, "two machines with qwen3, one with gemma3"
+        gemma3 = answers.filter(has_text="gemma3 @ desktop")
+        await gemma3.get_by_role("button", name="This one is best").click()
+        await gemma3.locator(".thanks").filter(has_text="Stored").wait_for()
     judged = [e.event for e in await site.proof.log() if isinstance(e.event, QualityJudged) and e.event.peer]
     assert {(event.model, event.peer, event.value) for event in judged} == {
-        ("stone", "mill", 1.0),
-        ("mill", "stone", 0.0),
+        ("gemma3", "qwen3", 1.0),
+        ("qwen3", "gemma3", 0.0),
     }
 
 
@@ -305,6 +306,7 @@ async def test_without_scripts_it_is_read_all_the_same(browser: Any, site: Site)
         await page.locator("#fleet").wait_for()
 
 
+VISITS = 5
 PAINTS = "performance.getEntriesByType('paint').map(entry => [entry.name, entry.startTime])"
 LONGEST_TASK = """
 window.longest = 0;
@@ -313,28 +315,33 @@ new PerformanceObserver(list => { for (const task of list.getEntries()) longest 
 """
 
 
+async def first_paint(browser: Any, url: str) -> float:
+    """Milliseconds, of a browser that was never here."""
+    async with opened(browser, url) as page:
+        await until_live(page)
+        return float(dict(await page.evaluate(PAINTS))["first-contentful-paint"])
+
+
 async def test_fifty_machines_and_five_hundred_waiting_tasks(browser: Any) -> None:
     router = CrowdRouter(50, 500)
     async with AsyncExitStack() as running:
         url = await running.enter_async_context(serving(create_app(router), "127.0.0.1", 0, drain_s=1))
+        paints = [await first_paint(browser, url) for _ in range(VISITS)]
+        print(f"\nfirst paint {', '.join(f'{ms:.0f}' for ms in paints)} ms (bound {FIRST_PAINT_MS} ms)")
         page = await running.enter_async_context(opened(browser, url))
-        paints = dict(await page.evaluate(PAINTS))
-        received = await page.evaluate("performance.getEntriesByType('navigation')[0].responseEnd")
-        print(f"\npage received after {received:.0f} ms")
-        print(f"first paint {paints['first-contentful-paint']:.0f} ms (bound {FIRST_PAINT_MS} ms)")
         await until_live(page)
         waiting = page.locator("[data-region=waiting] tr")
         assert await page.locator("[data-region=fleet] tr").count() == 50 and await waiting.count() >= 480
         await page.evaluate(LONGEST_TASK)
-        for _ in range(10):
+        for _ in range(5):
             before = [task.task for task in router.queue() if task.state == "waiting"]
             router.move()
             wanted = [task.task for task in router.queue() if task.state == "waiting"]
             assert wanted != before
             await eventually(lambda now=wanted: shows(page, now), within_s=20)
-        print(f"longest task of the browser while ten moves were shown: {await page.evaluate('longest'):.0f} ms")
+        print(f"longest task of the browser while five moves were shown: {await page.evaluate('longest'):.0f} ms")
         assert await faults(page) == []
-        assert paints["first-contentful-paint"] <= FIRST_PAINT_MS
+        assert median(paints) <= FIRST_PAINT_MS
 
 
 async def shows(page: Any, wanted: list[str]) -> bool:
@@ -350,19 +357,25 @@ async def test_pictures_for_the_readme(browser: Any, site: Site) -> None:
     for n in range(4):
         await chat(site.proof, f"say {12 + n}: sort this list in Python")
         await chat(site.proof, f"say {9 + n}: 日本の首都はどこですか。", headrace={"worker": "laptop"})
-    busy = [
-        asyncio.ensure_future(chat(site.proof, f"say {150 + n} every 100 ms: translate this, part {n}"))
-        for n in range(7)
-    ]
     for scheme in ("light", "dark"):
         async with opened(browser, site.url, color_scheme=scheme) as page:
             await until_live(page)
-            await asked(page, "say 12 every 10 ms", "auto")
-            await row(page, "waiting", "chat").first.wait_for()
+            await asked(page, "Tell me a story of a mill and its race.", "model:qwen3")
+            await page.locator("article[data-state=completed]").wait_for()
+            busy = [
+                asyncio.ensure_future(chat(site.proof, f"say 300 every 60 ms: translate part {n}")) for n in range(6)
+            ]
+            await row(page, "waiting", "chat").nth(2).wait_for()
+            await row(page, "running", "chat").nth(2).wait_for()
+            await page.evaluate("document.activeElement.blur()")
+            await page.set_viewport_size({"width": 1280, "height": 1500})
             await page.screenshot(path=folder / f"page-{scheme}.png", animations="disabled")
             if scheme == "light":
                 await page.set_viewport_size(PHONE)
                 await page.locator("#fleet").scroll_into_view_if_needed()
                 await page.screenshot(path=folder / "page-phone.png", animations="disabled")
-    await asyncio.gather(*busy)
+        for task in busy:
+            task.cancel()
+        await asyncio.gather(*busy, return_exceptions=True)
+        await site.proof.quiet()
     assert all((folder / f"page-{name}.png").stat().st_size < 300_000 for name in ("light", "dark", "phone"))

@@ -70,7 +70,7 @@ class Board:
 
     def _rendered(self, name: str) -> Any:
         row = template(f"row_{name}.html")
-        return lambda view: row.render(row=view, w=self.words, now=self.now)
+        return lambda view: row.render(row=view, w=self.words, now=self.now, language=self.language)
 
     def _maps(self, now: float) -> Row:
         """At most so often, and only where something was measured or a machine came or went."""

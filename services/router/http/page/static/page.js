@@ -93,7 +93,7 @@ function tick() {
   for (const each of document.querySelectorAll("[data-since]")) write(each, span(now - each.dataset.since));
   for (const each of document.querySelectorAll("[data-until]")) write(each, span(Math.max(0, each.dataset.until - now)));
   for (const each of document.querySelectorAll("[data-at]")) {
-    write(each, new Date(each.dataset.at * 1000).toLocaleTimeString(document.documentElement.lang));
+    write(each, new Date(each.dataset.at * 1000).toLocaleTimeString(document.documentElement.lang, { hour12: false }));
   }
 }
 
