@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import json
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -13,10 +14,12 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from schemas.events import QualityJudged, TaskCancelled, TaskSubmitted, Terminal
 from services.router.fullness import Places
+from services.router.http.access import Access
 from services.router.http.app import create_app
 from services.router.http.serving import serving
 from services.runtime.bus import Bus
 from services.runtime.server import EmbeddedServer
+from services.runtime.settings import Key
 from support.eventually import eventually
 from support.functions import bridge_module, pipe_module
 from support.paced_backend import MODEL, PacedBackend
@@ -25,6 +28,7 @@ from support.routers import dispatching, running_router, whole_log, with_workers
 from support.worker_bench import running_worker
 
 Json = dict[str, Any]
+KEYS = ("speaks", "alone")
 
 
 class Line:
@@ -99,14 +103,14 @@ Make = Callable[..., Any]
 @pytest.fixture
 def make(natsd: EmbeddedServer, bus: Bus) -> Make:
     @asynccontextmanager
-    async def made(slots: int = 2, **options: Any) -> AsyncIterator[Desk]:
+    async def made(slots: int = 2, access: Access | None = None, **options: Any) -> AsyncIterator[Desk]:
         async with AsyncExitStack() as running:
             backend = await running.enter_async_context(PacedBackend())
             router = await running.enter_async_context(running_router(natsd.url, **options))
             await running.enter_async_context(running_worker(natsd.url, backend.url, slots=slots))
             await dispatching(router)
             await with_workers(router, 1, MODEL)
-            line = Line(create_app(router))
+            line = Line(create_app(router, access=access))
             url = await running.enter_async_context(serving(line, "127.0.0.1", 0, drain_s=1))  # type: ignore[arg-type]
             yield Desk(bus, backend, line, url)
 
@@ -284,6 +288,21 @@ async def test_places_and_a_full_queue_are_told(make: Make) -> None:
             reading.cancel()
         await asyncio.wait([first, second])
         assert "Stopped" in [words for words, _ in desk.statuses]
+
+
+async def test_users_are_told_apart_only_by_a_key_that_may_speak_for_them(make: Make) -> None:
+    keys = {
+        name: Key(sha256=hashlib.sha256(name.encode()).hexdigest(), may_speak_for_users=name == "speaks")
+        for name in KEYS
+    }
+    async with make(access=Access(keys=keys)) as desk:
+        for name in KEYS:
+            desk.valves(API_KEY=name)
+            await desk.answer("say 1")
+        assert [task.client for task in await desk.log(TaskSubmitted)] == ["user-1", "alone"]
+        desk.valves(API_KEY="unknown")
+        (refused,) = await desk.answer("say 1")
+        assert "key is not known" in refused["error"]["message"] and "API_KEY" in refused["error"]["message"]
 
 
 async def test_no_router_is_told_in_words() -> None:
