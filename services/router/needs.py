@@ -32,9 +32,14 @@ NAMED = 5
 
 def refuse_unable(request: RouteRequest, fleet: Fleet, routes: Routes) -> None:
     """Raises Unsupported where each pair that the request allows lacks something, naming the models that lack nothing."""
-    asked = [pair for pair in _asked(request, fleet, routes) if is_the_worker_asked_for(pair, request) is None]
-    reasons = {reason: None for pair in asked if (reason := _lack(pair, request)) is not None}
-    if not asked or any(_lack(pair, request) is None for pair in asked):
+    reasons: dict[str, None] = {}
+    for pair in _asked(request, fleet, routes):
+        if is_the_worker_asked_for(pair, request) is None:
+            reason = _lack(pair, request)
+            if reason is None:
+                return  # nearly always the first: each request comes through here
+            reasons[reason] = None
+    if not reasons:
         return
     open_to_all = msgspec.structs.replace(request, wants=Wants(context=request.wants.context))
     everybody = (pair for model in fleet.models() for pair in pairs_of(model, fleet.holders(model)))
