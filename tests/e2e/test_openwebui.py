@@ -179,7 +179,7 @@ async def test_continue_and_regenerate_leave_no_footer_in_the_history(site: Site
     assert [message["content"].strip() for message in site.backend.requests[-1].body["messages"]] == [
         "Please say 4 words", "word0 word1 word2 word3",
     ]  # fmt: skip
-    text = await eventually(lambda: _continued(chat), within_s=30, every_s=0.2)
+    text = await eventually(lambda: _continued(chat), within_s=30, every_s=0.2) or ""
     assert text.splitlines()[0].startswith("word0 word1") and "spillway" in text
     await chat.page.locator('button[aria-label="Regenerate"]').last.click()
     await chat.page.get_by_text("Try Again", exact=True).click()
