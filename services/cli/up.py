@@ -136,6 +136,7 @@ def welcome(url: str, took_s: float, has_backends: bool) -> Text:
         text.append("it joins by itself. For another address: headrace up --backend URL\n", "yellow")
     text.append(f"  ask it            headrace ask{router} 'What is a headrace?'\n")
     text.append(f"  see the machines  headrace fleet{router}\n")
+    text.append(f"  look at it        {url}/\n")
     text.append(f"  OpenAI clients    {url}/v1\n")
     if shutil.which("headrace") is None:
         text.append(f"  `headrace` is not on your PATH; once per shell: . {sys.prefix}/bin/activate\n", "yellow")

@@ -27,6 +27,7 @@ from services.router.http.openai import openai_routes
 from services.router.http.openapi import describe
 from services.router.http.overview import overview_routes
 from services.router.http.page.routes import page_routes
+from services.router.http.page.watching import Watchers
 from services.router.http.pausing import pausing_routes
 from services.router.http.problems import INTERNAL, Problem, http_problem, problem_of, respond_to
 from services.router.http.responses import responses_routes
@@ -43,9 +44,11 @@ def create_app(router: RouterPort, *, timing: Timing | None = None, access: Acce
     # The interactive pages would load scripts from elsewhere; /openapi.json stays.
     app = FastAPI(title="Headrace", docs_url=None, redoc_url=None, redirect_slashes=False)
     app.add_middleware(Gate, access=access)
+    watchers = Watchers(router)
+    app.state.before_stop = watchers.close
     app.include_router(native_routes(router, timing))
     app.include_router(deciding_routes(router))
-    app.include_router(page_routes(router, timing, access))
+    app.include_router(page_routes(router, timing, access, watchers))
     app.include_router(overview_routes(router))
     app.include_router(stats_routes(router))
     app.include_router(metrics_routes(router))

@@ -35,7 +35,8 @@ class _Server(uvicorn.Server):
 
 @contextlib.asynccontextmanager
 async def serving(app: FastAPI, host: str, port: int, *, drain_s: int = 5) -> AsyncIterator[str]:
-    """Listens while the block runs; gives the base URL (port 0 picks a free one). Streams get ``drain_s`` to end.
+    """Listens while the block runs; gives the base URL (port 0 picks a free one). Streams get ``drain_s`` to end; those
+    that would not, ``app.state.before_stop`` ends.
 
     Raises SettingsError where the address is taken.
     """
@@ -57,6 +58,8 @@ async def serving(app: FastAPI, host: str, port: int, *, drain_s: int = 5) -> As
         shown = f"[{host}]" if ":" in host else host
         yield f"http://{shown}:{listening.getsockname()[1]}"
     finally:
+        if (before_stop := getattr(app.state, "before_stop", None)) is not None:
+            await before_stop()
         server.should_exit = True
         await running
         listening.close()

@@ -8,6 +8,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import AsyncExitStack
 from html.parser import HTMLParser
 from typing import Any
 
@@ -21,6 +22,7 @@ from services.router.http.access import Access
 from services.router.http.app import create_app
 from services.router.http.page.rendering import static
 from services.router.http.page.words import WORDS
+from services.router.http.serving import serving
 from services.runtime.settings import Http, Key
 from support.eventually import eventually
 from support.router_port import DESKTOP, MemoryRouter
@@ -334,3 +336,17 @@ async def test_a_look_that_fails_ends_no_line(
     _, step = await anext(seen)
     assert list(step["regions"]["fleet"]["rows"]) == ["w-2"]
     await seen.aclose()
+
+
+async def test_an_open_page_does_not_hold_up_a_router_that_stops(router: MemoryRouter) -> None:
+    async with (
+        asyncio.timeout(30),
+        httpx.AsyncClient(trust_env=False, timeout=60) as client,
+        AsyncExitStack() as server,
+    ):
+        url = await server.enter_async_context(serving(create_app(router), "127.0.0.1", 0, drain_s=60))
+        async with client.stream("GET", f"{url}/page/events") as answer:
+            lines = answer.aiter_lines()
+            await anext(lines)
+            await server.aclose()
+            assert [line async for line in lines][-1] == "", "it ended, and was not broken off"

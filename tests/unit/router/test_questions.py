@@ -11,6 +11,7 @@ from services.router.dispatch.permits import Limits
 from services.router.dispatch.planner import Plan
 from services.router.follow import Channels
 from services.router.questions import Questions
+from services.router.readers import Readers
 from services.router.rises import Rises
 from services.runtime.clock import SystemClock
 from support.builders import build
@@ -54,3 +55,15 @@ async def test_as_many_as_wait_may_ask_for_their_place_for_one_plan_a_second() -
     router.desk.beat(1.0, 1_001.0)
     await router.status("t0")
     assert router.plans == 3
+
+
+def test_the_tasks_decided_last_come_first_ended_or_not_and_no_more_than_asked_for() -> None:
+    router = Asked()
+    router._readers = Readers(None, router.desk, router.channels, unix=lambda: 0.0, grace_s=1.0)
+    for name in ("t1", "t2", "t3", "undecided"):
+        router.tell(build(events.TaskSubmitted, task=name))
+    for name in ("t2", "t3", "t1"):
+        router.tell(build(events.TaskRouted, task=name, id=f"{name}.routed"))
+    router.tell(build(events.TaskCancelled, task="t3", id="t3.end"))
+    assert [status.task for status in router.recent(9)] == ["t1", "t3", "t2"]
+    assert [(status.task, status.state) for status in router.recent(2)] == [("t1", "waiting"), ("t3", "cancelled")]

@@ -35,10 +35,9 @@ SCRIPT_WORDS = (
 )  # fmt: skip
 
 
-def page_routes(router: RouterPort, timing: Timing, access: Access) -> APIRouter:
+def page_routes(router: RouterPort, timing: Timing, access: Access, watchers: Watchers) -> APIRouter:
     routes = APIRouter()
     routes.include_router(_sign_in_routes(access))
-    watchers = Watchers(router)
 
     @routes.get("/")
     async def page(request: Request) -> Response:
@@ -152,6 +151,7 @@ class PageStream(Lasting):
         async with aclosing(self._watching.events(self._since)) as events:
             async for event in events:
                 await line.write(event)
+        await line.close()
 
     async def on_hold_over(self, line: Line) -> None:
         await line.open(dict(SSE_HEADERS))

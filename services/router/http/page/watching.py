@@ -14,6 +14,7 @@ from collections.abc import AsyncGenerator
 import msgspec
 
 from services.router.http.page.board import Board
+from services.router.http.page.rendering import static
 from services.router.http.page.words import LANGUAGES, Language
 from services.router.port import RouterPort
 from services.runtime.ids import new_id
@@ -42,6 +43,13 @@ class Watching:
         self._viewers = 0
         self._loop: asyncio.Task[None] | None = None
         self._moved = asyncio.Condition()
+        self._closed = False
+
+    async def close(self) -> None:
+        """The router stops: nobody's page holds it up, and browsers come again by themselves."""
+        self._closed = True
+        async with self._moved:
+            self._moved.notify_all()
 
     @property
     def version(self) -> str:
@@ -62,7 +70,7 @@ class Watching:
         return True
 
     async def events(self, since: str) -> AsyncGenerator[bytes]:
-        """What changes from ``since`` (a version) on, for ever."""
+        """What changes from ``since`` (a version) on, until the router stops."""
         self._viewers += 1
         if self._loop is None:
             self._loop = asyncio.create_task(self._run())
@@ -70,16 +78,16 @@ class Watching:
             self.look()
             boot, _, number = since.partition("-")
             at = int(number) if boot == self._boot and number.isascii() and number.isdigit() else -1
-            while True:
+            while not self._closed:
                 first = self._steps[0][0] if self._steps else self._version + 1
                 if at + 1 < first or at > self._version:
                     at = self._version
-                    yield self._event(self.board.whole())
+                    yield self._event({**self.board.whole(), "digest": static().digest})
                 for version, step in list(self._steps):
                     if version == at + 1:
                         at = version
                         yield step
-                while self._version == at:
+                while self._version == at and not self._closed:
                     async with self._moved:
                         await self._moved.wait()
         finally:
@@ -114,6 +122,10 @@ class Watchers:
     def __init__(self, router: RouterPort) -> None:
         self._router = router
         self._known: dict[Language, Watching] = {}
+
+    async def close(self) -> None:
+        for watching in self._known.values():
+            await watching.close()
 
     def of(self, language: Language) -> Watching:
         assert language in LANGUAGES
