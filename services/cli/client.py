@@ -5,6 +5,7 @@ Answers "what does the router say?". Turns every failure into a CommandFailed wi
 
 from __future__ import annotations
 
+import os
 from collections.abc import AsyncIterator
 from typing import Any, NoReturn
 from urllib.parse import quote
@@ -27,14 +28,16 @@ CODES = {404: Exit.NOT_FOUND, 429: Exit.BUSY, 400: Exit.USAGE}
 
 
 class RouterClient:
-    """One router, by its base URL, or HOST:PORT as people type it: an async context manager."""
+    """One router, by its base URL, or HOST:PORT as people type it: an async context manager. ``HEADRACE_KEY`` may hold one of
+    its keys."""
 
     def __init__(self, url: str = DEFAULT_ROUTER, *, transport: httpx.AsyncBaseTransport | None = None) -> None:
+        key = os.environ.get("HEADRACE_KEY")
         self.url = (url if "://" in url else f"http://{url}").rstrip("/")
         self._http = httpx.AsyncClient(
             base_url=self.url,
             timeout=httpx.Timeout(ANSWER_S, connect=CONNECT_S),
-            headers={"x-headrace-client": "cli"},
+            headers={"x-headrace-client": "cli", **({"authorization": f"Bearer {key}"} if key else {})},
             transport=transport,
             trust_env=False,
         )

@@ -9,8 +9,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import msgspec
+
+from schemas.errors import BackendError
 from schemas.load_options import LOAD_OPTIONS
-from services.worker.backends import wire
 from services.worker.backends.port import DEFAULT_MAX_TOKENS, BackendRequest
 
 _PASSED_ON = ("tools", "think", "format", "logprobs", "top_logprobs")
@@ -21,7 +23,9 @@ _OF_A_PROMPT = ("raw", "suffix", "template", "system")
 
 
 def chat_body(request: BackendRequest) -> tuple[str, dict[str, Any]]:
-    """The path and body of a request: a bare prompt goes to /api/generate, a chat to /api/chat."""
+    """The path and body of a request: a bare prompt goes to /api/generate, a chat to /api/chat.
+
+    Raises BackendError (rejected) for a message that is none: whoever asked is told, and no other machine is tried."""
     extra = request.body.extra
     body: dict[str, Any] = {name: extra[name] for name in _PASSED_ON if name in extra}
     body |= {
@@ -35,7 +39,10 @@ def chat_body(request: BackendRequest) -> tuple[str, dict[str, Any]]:
     if request.body.prompt is not None and not request.body.messages:
         body |= {name: extra[name] for name in _OF_A_PROMPT if name in extra}
         return "/api/generate", body | {"prompt": request.body.prompt}
-    return "/api/chat", body | {"messages": _messages(request.body.messages)}
+    try:
+        return "/api/chat", body | {"messages": _messages(request.body.messages)}
+    except (KeyError, TypeError, AttributeError, msgspec.DecodeError) as error:
+        raise BackendError("rejected", f"a message that cannot be read: {error!r}", retryable=False) from error
 
 
 def embed_body(request: BackendRequest, inputs: Sequence[str]) -> dict[str, Any]:
@@ -107,5 +114,5 @@ def _message(message: dict[str, Any]) -> dict[str, Any]:
 def _with_object(function: dict[str, Any]) -> dict[str, Any]:
     arguments = function.get("arguments")
     if isinstance(arguments, str):
-        return {**function, "arguments": wire.parse(arguments.encode()) if arguments else {}}
+        return {**function, "arguments": msgspec.json.decode(arguments) if arguments else {}}
     return function

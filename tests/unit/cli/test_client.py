@@ -65,3 +65,26 @@ async def test_an_answer_may_hold_what_unicode_calls_a_line_separator() -> None:
     transport = httpx.MockTransport(lambda _request: httpx.Response(200, content=stream))
     async with RouterClient("http://router", transport=transport) as client:
         assert [event.data async for event in client.events("/task/t/stream")] == [said]
+
+
+async def test_a_key_of_the_environment_is_shown_to_the_router(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HEADRACE_KEY", "secret")
+    shown = []
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        shown.append(request.headers.get("authorization"))
+        return httpx.Response(200, json={"tasks": []})
+
+    async with RouterClient("localhost:1", transport=httpx.MockTransport(answer)) as client:
+        await client.get("/queue")
+    assert shown == ["Bearer secret"]
+
+
+async def test_lines_come_one_by_one_and_a_refusal_in_ollamas_form_is_told() -> None:
+    transport = httpx.MockTransport(lambda _: httpx.Response(200, text='{"status":"a"}\n\n{"status":"b"}\n'))
+    async with RouterClient("localhost:1", transport=transport) as client:
+        assert [line["status"] async for line in client.lines("/api/pull", {})] == ["a", "b"]
+    transport = httpx.MockTransport(lambda _: httpx.Response(403, json={"error": "only an admin key may"}))
+    async with RouterClient("localhost:1", transport=transport) as client:
+        with pytest.raises(CommandFailed, match="only an admin key may"):
+            await anext(client.lines("/api/pull", {}))

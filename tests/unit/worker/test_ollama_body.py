@@ -2,6 +2,9 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
+from schemas.errors import BackendError
 from schemas.events import Options
 from schemas.work import Body
 from services.worker.backends.ollama_body import chat_body, embed_body
@@ -49,6 +52,23 @@ def test_thinking_and_results_come_back_into_ollamas_words() -> None:
     assert (asked["content"], asked["thinking"]) == ("", "hm")
     assert asked["tool_calls"][0]["function"]["arguments"] == {"a": 1}
     assert (result["tool_name"], result["content"]) == ("add", "2")
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        {"role": "user", "content": [{"type": "image_url"}]},
+        {"role": "user", "content": [{"type": "image_url", "image_url": "iVBO"}]},
+        {"role": "assistant", "tool_calls": [{"id": "c"}]},
+        {"role": "assistant", "tool_calls": ["f"]},
+        {"role": "assistant", "tool_calls": [{"function": {"name": "f", "arguments": '{"a":'}}]},
+        {"role": "assistant", "tool_calls": 5},
+    ],
+)
+def test_a_message_that_is_none_is_the_requests_fault(message: dict[str, Any]) -> None:
+    with pytest.raises(BackendError) as refused:
+        chat_body(request(messages=(message,)))
+    assert (refused.value.failure, refused.value.retryable) == ("rejected", False)
 
 
 def test_images_are_bare_base64_again() -> None:
