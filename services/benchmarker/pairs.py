@@ -1,7 +1,8 @@
 """Which two models are worth comparing next, on which prompt?
 
 Answers "where does one more verdict teach most?": the debt's model against the one whose strength is nearest and which it has met
-least, on the prompt that they have met on least. Pure and deterministic: a draw is decided by a seed that is told.
+least, on a prompt that neither was judged on, or else seldom: many verdicts on one answer are one. Pure and deterministic: a draw
+is decided by a seed that is told.
 """
 
 from __future__ import annotations
@@ -26,12 +27,13 @@ class Topic(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Pairing(msgspec.Struct, frozen=True, kw_only=True):
-    """``seed`` settled what was equal."""
+    """``met`` is how often the two were compared; ``seed`` settled what was equal."""
 
     own: Seat
     peer: Seat
     topic: Topic
     seed: int
+    met: int = 0
 
 
 Met = Mapping[tuple[str, str, str], int]
@@ -65,8 +67,15 @@ def ranked(
     ):
         left = [topic for topic in topics if not met.get(met_key(model, peer.model, topic.name))]
         if left:
-            topic = min(left, key=lambda topic: _drawn(seed, topic.suite, topic.name))
-            found.append(Pairing(own=own, peer=peer, topic=topic, seed=seed))
+            topic = min(
+                left,
+                key=lambda topic: (
+                    *_judged_on(met, (model, peer.model), topic.name),
+                    _drawn(seed, topic.suite, topic.name),
+                ),
+            )
+            met_before = _times(met, model, peer.model)
+            found.append(Pairing(own=own, peer=peer, topic=topic, seed=seed, met=met_before))
     return tuple(found) or f"{model} has met every other model on every prompt that only a judge can weigh"
 
 
@@ -84,6 +93,12 @@ def _strength(quality: float | None) -> float:
 def _times(met: Met, model: str, rival: str) -> int:
     one, other = min(model, rival), max(model, rival)
     return sum(n for (first, second, _), n in met.items() if (first, second) == (one, other))
+
+
+def _judged_on(met: Met, models: tuple[str, str], prompt: str) -> tuple[int, int]:
+    """How often they were judged on the prompt: the one that was most, and both."""
+    times = [sum(n for (a, b, name), n in met.items() if name == prompt and model in (a, b)) for model in models]
+    return max(times), sum(times)
 
 
 def _drawn(seed: int, *words: str) -> bytes:

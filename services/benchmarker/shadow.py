@@ -106,19 +106,19 @@ class Shadow:
         return {Topic(suite=material.suite, name=material.name): material for material in found}
 
     def _paired(self, debt: Debt, panel: Panel, asked: Iterable[Topic]) -> tuple[Pairing, Chair] | str:
-        """The pair worth most among those with the best judge: a tested stranger, then one to be tested, then a relative."""
+        """The pair worth most among those with the best judge: a tested stranger, then one to be tested, then a relative. Another
+        judge is tested where the only one would leave two models unmet that met everybody else: it cannot judge itself, and two
+        that both lost to it are not told apart."""
         pairings = ranked(debt.model, debt.worker, panel, list(asked), self._still_met(panel), self._seed())
         if isinstance(pairings, str):
             return pairings
         chairs = [panel.choose(pairing.own, pairing.peer) for pairing in pairings]
-        able = [found for found in zip(pairings, chairs, strict=True) if isinstance(found[1], Chair)]
+        able = [(pairing, chair) for pairing, chair in zip(pairings, chairs, strict=True) if isinstance(chair, Chair)]
         if not able:
             return next(chair.why for chair in chairs if isinstance(chair, NoJudge))
-        pairing, chair = min(
-            able, key=lambda found: isinstance(found[1], Chair) and (found[1].kin, not found[1].tested)
-        )
-        assert isinstance(chair, Chair)
-        return pairing, chair
+        best = min(able, key=lambda found: (found[1].kin, not found[1].tested))
+        unmet = (found for found in able if not found[1].kin and found[0].met < best[0].met)
+        return next(unmet, best)
 
     def _still_met(self, panel: Panel) -> dict[tuple[str, str, str], int]:
         """Without the meetings of files that are no longer there: a model that was exchanged is judged anew."""

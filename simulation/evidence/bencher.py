@@ -23,8 +23,8 @@ from services.benchmarker.debts import Debt, debts
 from services.benchmarker.ground import Ground
 from services.benchmarker.plugs import cost_of
 from services.benchmarker.probing import Prober
+from services.benchmarker.rests import REST_S
 from services.benchmarker.seats import panel_of
-from services.benchmarker.service import REST_S
 from services.benchmarker.shadow import Shadow
 from services.benchmarker.state import Fleet
 from services.runtime.sections import Benchmarker as Settings

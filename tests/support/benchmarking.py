@@ -22,14 +22,15 @@ from support.routers import whole_log
 
 @asynccontextmanager
 async def benchmarking(
-    url: str, who: str = "b1", *, rest_s: float = 30.0, look_s: float = 0.2, **settings: Any
+    url: str, who: str = "b1", *, rest_s: float = 30.0, look_s: float = 0.2, free: bool = False, **settings: Any
 ) -> AsyncIterator[Benchmarker]:
-    """It has asked its last question when this ends."""
+    """It has asked its last question when this ends. ``free``: nothing is taken to cost any of a machine's budget."""
     async with await Bus.connect(url, name="benchmarker") as bus:
         given = BenchmarkerSettings(**{"idle_s": 0.3, "probe_tokens": 8} | settings)
         ground = Ground(bus, Asking(bus), SystemClock(), given)
+        cost = (lambda _debt: 0.0) if free else cost_of(ground)
         service = Benchmarker(
-            ground, who, payers=payers(ground, new_id), answers={}, cost=cost_of(ground), rest_s=rest_s, look_s=look_s
+            ground, who, payers=payers(ground, new_id), answers={}, cost=cost, rest_s=rest_s, look_s=look_s
         )
         life = Lifecycle()
         running = asyncio.create_task(service.run(life))

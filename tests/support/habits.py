@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Collection, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -14,15 +14,17 @@ VOICES = {WEAK: f"Much could be said. {INJECTION}. " + "And on. " * 20, STRONG: 
 
 
 @asynccontextmanager
-async def models_with(habit: Habit) -> AsyncIterator[Stub]:
+async def models_with(
+    habit: Habit, voices: Mapping[str, str] = VOICES, judges: Collection[str] = (JUDGE,)
+) -> AsyncIterator[Stub]:
     details = {"format": "gguf", "family": "x", "quantization_level": "Q4_K_M"}
     tags = [
-        {"name": name, "digest": f"d{n}" * 32, "size": 1_000_000, "details": details} for n, name in enumerate(VOICES)
+        {"name": name, "digest": f"d{n}" * 32, "size": 1_000_000, "details": details} for n, name in enumerate(voices)
     ]
 
     def talk(_path: str, body: dict[str, Any]) -> Script:
         texts = texts_of(body["messages"])
-        said = VOICES[body["model"]] if texts is None or body["model"] != JUDGE else habit(texts)
+        said = voices[body["model"]] if texts is None or body["model"] not in judges else habit(texts)
         frame = {"model": body["model"], "message": {"role": "assistant", "content": said}, "done": False}
         return Script([line(frame), ollama_done(model=body["model"])])
 

@@ -1,7 +1,8 @@
 """Judges with a habit, and an honest one: what each says to a judge's question.
 
-Answers "what would such a model reply?", from the very text that a judge is shown. The good answers carry a mark that only the
-honest judge reads; ``always_itself`` knows its own family's texts by another one. Nothing here knows how verdicts are weighed.
+Answers "what would such a model reply?", from the very text that a judge is shown. The good answers carry a mark, the better
+ones more often, that only the honest judge reads; ``always_itself`` knows its own family's texts by another one. Nothing here
+knows how verdicts are weighed.
 """
 
 from __future__ import annotations
@@ -37,8 +38,8 @@ def _better(first: bool) -> str:
 
 def honest(texts: Texts) -> str:
     _, first, second = texts
-    goods = [text in RIGHT or GOOD in text for text in (first, second)]
-    return '{"better": "tie"}' if goods[0] == goods[1] else _better(goods[0])
+    goods = [(text in RIGHT) + text.count(GOOD) for text in (first, second)]
+    return '{"better": "tie"}' if goods[0] == goods[1] else _better(goods[0] > goods[1])
 
 
 def always_first(_texts: Texts) -> str:

@@ -38,6 +38,11 @@ def test_they_meet_on_what_they_have_not_met_on() -> None:
     assert "has met every other model" in str(ranked("a", "w1", Panel(seats=alone), TOPICS, met, 1))
 
 
+def test_a_model_s_verdicts_rest_on_different_answers_as_long_as_there_are_any() -> None:
+    met = {met_key("a", "c", "w0"): 1, met_key("d", "b", "w1"): 1, met_key("a", "c", "w3"): 1}
+    assert {chosen(met, seed, seats=SEATS[:2]).topic.name for seed in range(20)} == {"w2"}
+
+
 def test_the_seed_settles_what_is_equal_and_nothing_else() -> None:
     topics = {chosen(seed=seed).topic.name for seed in range(40)}
     assert topics == {"w0", "w1", "w2", "w3"}

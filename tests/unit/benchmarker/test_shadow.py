@@ -172,3 +172,19 @@ async def test_a_model_that_was_exchanged_meets_the_others_again() -> None:
     house.panel = Panel(seats=tuple(exchanged))
     await house.pay_all(WEAK)
     assert [(event.model, event.peer_digest) for event in house.judged()[2:]] == [(WEAK, "new"), (STRONG, None)]
+
+
+async def test_two_that_lost_to_the_third_meet_each_other_too() -> None:
+    def fair(prompt: str) -> str:
+        return f"Rather {GOOD} about {prompt}"
+
+    def better(prompt: str) -> str:
+        return f"{GOOD}, very {GOOD} about {prompt}"
+
+    models = Models({WEAK: weak, JUDGE: fair, STRONG: better}, dict.fromkeys((WEAK, STRONG, JUDGE), honest))
+    house = Household(models, (WEAK, STRONG, JUDGE), suite_of(6))
+    for model in (WEAK, JUDGE, STRONG):
+        while sum(event.model == model for event in house.judged()) < 3:
+            assert (await house.pay(model)).worked
+    met = {frozenset((a.model, b.model)) for a, b in zip(*[iter(house.judged())] * 2, strict=True)}
+    assert met == {frozenset(pair) for pair in ((WEAK, JUDGE), (WEAK, STRONG), (JUDGE, STRONG))}

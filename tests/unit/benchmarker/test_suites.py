@@ -29,8 +29,11 @@ def test_a_suite_is_short_bilingual_and_for_models_of_every_size(domain: str) ->
     assert len(suite.checked) >= 10  # fewer than six that differ can decide nothing
 
 
-def test_some_prompts_are_left_to_judges() -> None:
-    assert sum(len(suite.judged) for suite in suites().values()) >= 5
+@pytest.mark.parametrize("domain", BUILT_IN)
+def test_enough_prompts_are_left_to_judges_for_three_verdicts_of_two_models_on_different_answers(domain: str) -> None:
+    judged = suites()[domain].judged
+    assert len(judged) >= 5
+    assert {prompt.language for prompt in judged} == {"en", "ja"}
 
 
 @pytest.mark.parametrize(("suite", "prompt"), ALL, ids=[f"{name}/{prompt.id}" for name, prompt in ALL])
