@@ -9,9 +9,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 
+from schemas.codec import encode
 from schemas.errors import BusError
-from schemas.events import TaskRouted, TaskSubmitted
-from schemas.subjects import routed_id, submit_id
+from schemas.events import TaskRouted, TaskSubmitted, type_of
+from schemas.subjects import event_subject, routed_id, submit_id
 from schemas.work import encode_wire
 from services.router import intake
 from services.router.desk import Desk
@@ -83,12 +84,13 @@ class Door:
         """The text and the fact, accepted when both are stored. They leave at once, for one round trip less, and nothing is
         released before the text is there; where another router decides, it cannot know that, and the text goes first."""
         task, decides = event.task, self._desk.epoch >= 0
-        text = asyncio.create_task(self._bus.publish_stored(event.payload.subject, body, f"{task}.in"))
+        subject, fact_data = event_subject(type_of(event), event.by), encode(event)
+        text = self._bus.storing(event.payload.subject, body, f"{task}.in")
         if not decides:
             await text
         self._desk.live.bodies.add(task)
         text.add_done_callback(lambda done: self._text_landed(task, done))
-        fact = asyncio.create_task(self._bus.publish_event(event, submit_id(task)))
+        fact = self._bus.storing(subject, fact_data, submit_id(task))
         if decides and routed.choice is not None:
             self._decided(task, routed)
         await asyncio.wait([text, fact])  # a caller that goes away cancels neither
@@ -97,7 +99,7 @@ class Door:
         text.result()
         return fact.result()
 
-    def _text_landed(self, task: str, text: asyncio.Task[Ack]) -> None:
+    def _text_landed(self, task: str, text: asyncio.Future[Ack]) -> None:
         """From here on the task may be released; or, without its text, must end: the fact may be in the log all the same."""
         self._desk.live.bodies.discard(task)
         if text.cancelled() or text.exception() is not None:
@@ -109,7 +111,7 @@ class Door:
         self._desk.live.drafts[task_id] = routed
         decision: list[Action] = [Publish(routed, routed_id(task_id))]
         mark_pending(self._desk.live, decision)
-        asyncio.get_running_loop().call_soon(self._executor.start, decision)  # behind the tasks of text and fact
+        self._executor.start(decision)
 
     def _refuse_full(self, client: str) -> None:
         """What was accepted a moment ago is not in the fold yet, and waits all the same."""

@@ -1,11 +1,12 @@
 """Questions on their way, and the answers that come back to one inbox.
 
-Answers "whose is this reply?". It sends nothing and waits for nothing by itself; the connection does.
+Answers "whose is this reply?", and "has it been waited for long enough?". It sends nothing by itself; the connection does.
 """
 
 from __future__ import annotations
 
 import asyncio
+from typing import NamedTuple
 
 from schemas.errors import BusError
 from services.runtime.wire import Arrived
@@ -13,14 +14,24 @@ from services.runtime.wire import Arrived
 Answer = asyncio.Future[Arrived | None]
 """None: no answer to this try (the time is over, or the connection was lost); ask again."""
 
+TICK_S = 0.05
+"""One timer for all that waits: a timer for each answer, mostly cancelled, cost more than the answer's own bytes."""
+
+
+class Asked(NamedTuple):
+    answer: Answer
+    subject: str
+    until: float
+
 
 class Answers:
     """One per connection. A token stays the same over all tries of a question: any answer to any of them will do."""
 
     def __init__(self) -> None:
         self.inbox = ""
-        self._waiting: dict[str, tuple[Answer, str]] = {}
+        self._waiting: dict[str, Asked] = {}
         self._count = 0
+        self._timer: asyncio.TimerHandle | None = None
 
     def token(self) -> str:
         self._count += 1
@@ -30,10 +41,14 @@ class Answers:
         """The reply subject that brings the answer here."""
         return f"{self.inbox}.{token}"
 
-    def expect(self, token: str, subject: str) -> Answer:
-        """``subject`` is where the question goes: the server names it when it denies the right to ask."""
-        answer: Answer = asyncio.get_running_loop().create_future()
-        self._waiting[token] = (answer, subject)
+    def expect(self, token: str, subject: str, within_s: float) -> Answer:
+        """``subject`` is where the question goes: the server names it when it denies the right to ask. None comes after
+        ``within_s``, or a tick later."""
+        loop = asyncio.get_running_loop()
+        answer: Answer = loop.create_future()
+        self._waiting[token] = Asked(answer, subject, loop.time() + within_s)
+        if self._timer is None:
+            self._timer = loop.call_later(TICK_S, self._tick)
         return answer
 
     def forget(self, token: str) -> None:
@@ -41,28 +56,28 @@ class Answers:
 
     def arrived(self, message: Arrived) -> None:
         entry = self._waiting.get(message.subject.rpartition(b".")[2].decode())
-        if entry is not None and not entry[0].done():
-            entry[0].set_result(message)
+        if entry is not None and not entry.answer.done():
+            entry.answer.set_result(message)
 
     def lost(self) -> None:
         """The connection is gone, and with it every answer that was on its way."""
-        for answer, _ in list(self._waiting.values()):
-            give_up(answer)
+        for asked in list(self._waiting.values()):
+            give_up(asked.answer)
 
     def denied(self, text: str) -> None:
         """The server says so once, in lower case by nats-py's doing, and answers nothing else."""
-        for answer, subject in list(self._waiting.values()):
+        for answer, subject, _ in list(self._waiting.values()):
             if f'"{subject.lower()}"' in text and not answer.done():
                 answer.set_exception(BusError(f"{subject}: this user may not publish there ({text})"))
 
-
-async def within(timeout_s: float, answer: Answer) -> Arrived | None:
-    """A timer on the future itself: ``asyncio.timeout`` and ``asyncio.wait`` cost as much as the publish."""
-    timer = asyncio.get_running_loop().call_later(timeout_s, give_up, answer)
-    try:
-        return await answer
-    finally:
-        timer.cancel()
+    def _tick(self) -> None:
+        """Give up on what has waited for too long; the timer rests while nothing waits."""
+        loop = asyncio.get_running_loop()
+        now = loop.time()
+        for asked in list(self._waiting.values()):
+            if asked.until <= now:
+                give_up(asked.answer)
+        self._timer = loop.call_later(TICK_S, self._tick) if self._waiting else None
 
 
 def give_up(answer: Answer) -> None:

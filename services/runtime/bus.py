@@ -16,8 +16,8 @@ from schemas.codec import encode
 from schemas.errors import BusError
 from schemas.events import Event, type_of
 from schemas.subjects import event_subject
-from services.runtime.answers import Answer, give_up
-from services.runtime.connection import Connection, Listening, public_url
+from services.runtime.answers import Answer
+from services.runtime.connection import ANSWER_S, Connection, Listening, public_url
 from services.runtime.ids import new_id
 from services.runtime.stored import Headers, StoredMessage, parse_direct
 from services.runtime.wire import Arrived
@@ -66,6 +66,10 @@ def ack_of(subject: str, message: Arrived) -> Ack:
 class Bus(Connection):
     """Made by ``await Bus.connect(…)``; an async context manager that closes it."""
 
+    def __init__(self, url: str, options: dict[str, Any]) -> None:
+        super().__init__(url, options)
+        self._again: set[asyncio.Task[Ack]] = set()
+
     async def publish_event(self, event: Event, msg_id: str, *, deadline_s: float = DEADLINE_S) -> Ack:
         """Store a fact under ``ev.<type>.<by>``."""
         return await self.publish_stored(
@@ -89,20 +93,40 @@ class Bus(Connection):
     def try_stored(self, subject: str, data: bytes, msg_id: str, *, timeout_s: float) -> Answer | None:
         """One try, sent before this returns and without a task to wait for it. The answer is for ``ack_of``; None in it: none
         came, or the connection was lost, and it may be stored or not. None instead of it: nothing was sent."""
-        token = self._answers.token()
-        if not self.connected or self._closing:
-            return None
-        if not self.line.try_say(subject, data, self._answers.reply(token), {"Nats-Msg-Id": msg_id}):
-            return None
-        answer = self._answers.expect(token, subject)
-        timer = asyncio.get_running_loop().call_later(timeout_s, give_up, answer)
+        return self.try_call(subject, data, {"Nats-Msg-Id": msg_id}, timeout_s)
 
-        def over(_: Answer) -> None:
-            timer.cancel()
-            self._answers.forget(token)
+    def storing(self, subject: str, data: bytes, msg_id: str) -> asyncio.Future[Ack]:
+        """As ``publish_stored``, sent before this returns where it can be; only what does not go smoothly gets a task."""
+        answer = self.try_stored(subject, data, msg_id, timeout_s=ANSWER_S)
+        if answer is None:
+            return asyncio.create_task(self.publish_stored(subject, data, msg_id))
+        found: asyncio.Future[Ack] = asyncio.get_running_loop().create_future()
+        answer.add_done_callback(lambda answer: self._first_try(answer, found, subject, data, msg_id))
+        return found
 
-        answer.add_done_callback(over)
-        return answer
+    def _first_try(self, answer: Answer, found: asyncio.Future[Ack], subject: str, data: bytes, msg_id: str) -> None:
+        if found.done():
+            return
+        try:
+            message = answer.result()
+            if message is not None and not message.is_nobody:
+                found.set_result(ack_of(subject, message))
+                return
+        except BusError as error:
+            found.set_exception(error)
+            return
+        again = asyncio.create_task(self.publish_stored(subject, data, msg_id))
+        self._again.add(again)
+        again.add_done_callback(lambda again: self._tried_again(again, found))
+
+    def _tried_again(self, again: asyncio.Task[Ack], found: asyncio.Future[Ack]) -> None:
+        self._again.discard(again)
+        if found.done() or again.cancelled():
+            found.cancel()
+        elif (error := again.exception()) is not None:
+            found.set_exception(error)
+        else:
+            found.set_result(again.result())
 
     # -- reading -----------------------------------------------------------------------------------------------------------
 
@@ -122,9 +146,14 @@ class Bus(Connection):
     async def stored(self, stream: str, seq: int) -> StoredMessage | None:
         return await self._direct(stream, {"seq": seq})
 
-    async def last_for(self, stream: str, subject: str) -> StoredMessage | None:
-        """The last message on ``subject``, which may hold wildcards."""
-        return await self._direct(stream, {"last_by_subj": subject})
+    async def last_for(self, stream: str, subject: str, asked: Answer | None = None) -> StoredMessage | None:
+        """The last message on ``subject``, which may hold wildcards; by the answer to what was ``asked`` before, if one came."""
+        return await self._direct(stream, {"last_by_subj": subject}, asked)
+
+    def asking_last_for(self, stream: str, subject: str) -> Answer | None:
+        """The question of ``last_for`` leaves now, and is waited for later, or never."""
+        data = msgspec.json.encode({"last_by_subj": subject})
+        return self.try_call(f"$JS.API.DIRECT.GET.{stream}", data, None, ANSWER_S)
 
     async def last_seq(self, stream: str) -> int:
         """The sequence of the stream's last message; 0 before the first."""
@@ -142,8 +171,10 @@ class Bus(Connection):
             return False
         return True
 
-    async def _direct(self, stream: str, query: dict[str, Any]) -> StoredMessage | None:
-        message = await self.call(f"$JS.API.DIRECT.GET.{stream}", msgspec.json.encode(query), None, ASK_S)
+    async def _direct(self, stream: str, query: dict[str, Any], asked: Answer | None = None) -> StoredMessage | None:
+        message = await asked if asked is not None else None
+        if message is None or message.is_nobody:
+            message = await self.call(f"$JS.API.DIRECT.GET.{stream}", msgspec.json.encode(query), None, ASK_S)
         headers = message.headers
         status = "no headers" if headers is None else headers.status
         if status == "404":

@@ -20,7 +20,8 @@ from nats.errors import Error as NatsError
 
 from schemas.errors import BusError
 from schemas.tokens import encode_token
-from services.runtime.answers import Answers, within
+from services.runtime.answers import Answer, Answers
+from services.runtime.lasting import LastingClient
 from services.runtime.line import Line
 from services.runtime.logs import logger
 from services.runtime.wire import Arrived
@@ -50,17 +51,6 @@ class Listening:
             await self._subscription.unsubscribe()
         except NatsError:
             pass
-
-
-class LastingClient(Client):
-    """nats-py closes for good on any error that the server sends with a disconnect (a slow consumer, too long a line), except
-    a stale connection. None of them ends a service: connect again. A refused password still does."""
-
-    async def _process_err(self, err_msg: str) -> None:
-        if "permissions violation" in err_msg or "authorization violation" in err_msg:
-            await super()._process_err(err_msg)
-        else:
-            await self._process_op_err(NatsError(f"nats: {err_msg}"))
 
 
 class Connection:
@@ -203,9 +193,9 @@ class Connection:
         """True when the server has handled all that was sent before, and all it sent us before has arrived. False when the
         connection was lost meanwhile."""
         token = self._answers.token()
-        answer = self._answers.expect(token, "fence")
+        answer = self._answers.expect(token, "fence", timeout_s)
         try:
-            return await self.send(self._answers.reply(token), b"") and await within(timeout_s, answer) is not None
+            return await self.send(self._answers.reply(token), b"") and await answer is not None
         finally:
             self._answers.forget(token)
 
@@ -223,12 +213,12 @@ class Connection:
             while (left_s := deadline - loop.time()) > 0 and not self._closing:
                 if not self.nc.is_connected and not await self.wait_connected(left_s):
                     continue
-                answer = self._answers.expect(token, subject)
+                answer = self._answers.expect(token, subject, left_s if once else min(ANSWER_S, left_s))
                 await self.line.say(subject, data, reply, headers)
-                message = await within(left_s if once else min(ANSWER_S, left_s), answer)
+                message = await answer
                 if message is None:
                     reason = "no answer" if self.nc.is_connected else "the connection was lost"
-                elif message.header is None or not message.header.startswith(b"NATS/1.0 503"):
+                elif not message.is_nobody:
                     return message
                 else:
                     reason = "nobody listens there; was the stream provisioned?"
@@ -244,6 +234,17 @@ class Connection:
             reason = CLOSED
         code = NOBODY_LISTENS if reason.startswith("nobody listens") else None
         raise BusError(f"{subject}: {reason} (tried for {deadline_s:g} s at {public_url(self.url)})", code)
+
+    def try_call(self, subject: str, data: bytes, headers: dict[str, str] | None, timeout_s: float) -> Answer | None:
+        """One try, sent before this returns and without a task to wait for it; None where nothing was sent. None in the answer:
+        none came, or the connection was lost."""
+        token = self._answers.token()
+        reply = self._answers.reply(token)
+        if not self.connected or self._closing or not self.line.try_say(subject, data, reply, headers):
+            return None
+        answer = self._answers.expect(token, subject, timeout_s)
+        answer.add_done_callback(lambda _: self._answers.forget(token))
+        return answer
 
     # -- connection --------------------------------------------------------------------------------------------------------
 

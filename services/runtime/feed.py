@@ -18,8 +18,8 @@ from nats.errors import Error as NatsError
 from schemas.errors import BusError
 from schemas.streams import SECOND_NS
 from services.runtime.bus import Bus
-from services.runtime.connection import LastingClient
 from services.runtime.ids import new_id
+from services.runtime.lasting import LastingClient
 from services.runtime.logs import logger
 from services.runtime.stored import StoredMessage
 from services.runtime.wire import Arrived, BatchParser, RawHeaders

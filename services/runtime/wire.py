@@ -40,6 +40,11 @@ class Arrived(NamedTuple):
     def headers(self) -> RawHeaders | None:
         return None if self.header is None else RawHeaders(self.header)
 
+    @property
+    def is_nobody(self) -> bool:
+        """The server's word that nobody listens there, or that it is still recovering what does."""
+        return self.header is not None and self.header.startswith(b"NATS/1.0 503")
+
     def message(self, client: Client) -> Msg:
         """As nats-py hands it over."""
         headers: Any = self.headers

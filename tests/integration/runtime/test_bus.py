@@ -39,12 +39,15 @@ async def test_many_publishes_in_flight_keep_their_order_within_a_stream(bus: Bu
     assert [ack.seq for ack in acks] == list(range(1, 501))
 
 
-async def test_publishes_in_flight_over_a_server_kill_are_each_stored_once(natsd: EmbeddedServer, bus: Bus) -> None:
+@pytest.mark.parametrize("way", ["publish_stored", "storing"])
+async def test_publishes_in_flight_over_a_server_kill_are_each_stored_once(
+    natsd: EmbeddedServer, bus: Bus, way: str
+) -> None:
+    store = getattr(bus, way)
+
     async def publish_all() -> None:
         for start in range(0, 2_000, 100):
-            await asyncio.gather(
-                *(bus.publish_stored("task.in.me.t", b"%d" % i, f"t{i}") for i in range(start, start + 100))
-            )
+            await asyncio.gather(*(store("task.in.me.t", b"%d" % i, f"t{i}") for i in range(start, start + 100)))
 
     publishing = asyncio.create_task(publish_all())
     for _ in range(2):
@@ -56,6 +59,19 @@ async def test_publishes_in_flight_over_a_server_kill_are_each_stored_once(natsd
     assert await count(bus, "TASKS") == 2_000
     stored = [await bus.stored("TASKS", seq) for seq in range(1, 2_001)]
     assert set(Counter(message.data for message in stored if message).values()) == {1}
+
+
+async def test_what_is_being_stored_leaves_at_once_in_its_order_and_what_is_refused_says_so(bus: Bus) -> None:
+    small, large = bus.storing("task.in.me.t", b"one", "t1"), bus.storing("task.in.me.t", bytes(100_000), "t2")
+    again = bus.storing("task.in.me.t", b"two", "t1")
+    assert (await small, await again, (await large).duplicate) == ((1, False), (1, True), False)
+    with pytest.raises(BusError, match="nothing was sent"):
+        await bus.storing("task.in.me.t", bytes(bus.nc.max_payload + 1), "t3")
+
+
+async def test_what_nobody_waits_for_any_more_is_stored_all_the_same(bus: Bus) -> None:
+    bus.storing("task.in.me.t", b"one", "t1").cancel()
+    assert (await bus.publish_stored("task.in.me.t", b"two", "t2")).seq == 2
 
 
 async def test_an_error_that_costs_the_connection_does_not_cost_the_service(bus: Bus) -> None:
