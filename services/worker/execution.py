@@ -12,9 +12,8 @@ from typing import Any
 
 import msgspec
 
-from schemas import codec
 from schemas.errors import BackendError, BusError, InvalidEvent
-from schemas.events import AttemptFailed, Event, Phase, RunningAttempt, TaskCompleted, TaskStarted
+from schemas.events import AttemptFailed, Phase, RunningAttempt, TaskCompleted, TaskStarted
 from schemas.subjects import answer_subject, item_id
 from schemas.work import Answer, WorkItem, decode_wire, encode_wire
 from services.runtime.bus import Bus
@@ -29,17 +28,17 @@ from services.worker.inventory import Inventory
 from services.worker.rest import Rest
 from services.worker.rounds import Rounds
 from services.worker.runs import Runs
+from services.worker.storing import is_ours, until_stored
 from services.worker.streams import Streams
 from services.worker.telemetry.sample import Telemetry
 
 log = logger("worker")
 
-AGAIN_S = 1.0
-"""Between two tries to store what must be stored; each try itself lasts up to 30 s."""
 SICK = frozenset({"disconnect", "oom", "protocol", "timeout", "stall"})
 """After these the backend is looked at before another pull is armed."""
 
-Spawn = Callable[[Coroutine[Any, Any, Any]], "asyncio.Task[Any]"]
+Work = Coroutine[Any, Any, Any]
+Spawn = Callable[[Work], "asyncio.Task[Any]"]
 
 
 class Execution:
@@ -91,7 +90,6 @@ class Execution:
         self.execute(self.attempts.disarmed(number))
 
     def item(self, number: int, taken: Taken) -> None:
-        """A pull brought a work item."""
         try:
             item = decode_wire(taken.data, WorkItem)
         except InvalidEvent as error:
@@ -144,39 +142,56 @@ class Execution:
 
     def execute(self, commands: list[Command]) -> None:
         for command in commands:
-            self._do(command)
-        if self.attempts.hands:
-            self.empty.clear()
-        else:
-            self.empty.set()
+            if (work := self._do(command)) is not None:
+                self._spawn(work)
+        self._note_empty()
 
-    def _do(self, command: Command) -> None:
+    async def _go_on(self, commands: list[Command]) -> None:
+        """As ``execute``, the first piece of work in the task that is here already: an attempt's steps follow one another, and a
+        task for each cost as much as the step."""
+        mine: Work | None = None
+        for command in commands:
+            work = self._do(command)
+            if mine is None:
+                mine = work
+            elif work is not None:
+                self._spawn(work)
+        self._note_empty()
+        if mine is not None:
+            await mine
+
+    def _note_empty(self) -> None:
+        (self.empty.clear if self.attempts.hands else self.empty.set)()
+
+    def _do(self, command: Command) -> Work | None:
+        """Its work, where it does not end at once."""
         match command:
             case machine.Claim():
-                self._spawn(self._claim(command))
+                return self._claim(command)
             case machine.Run(key):
-                self._spawn(self._run(key))
+                return self._run(key)
             case machine.Stop(key):
                 if key in self._running and self.attempts.hands[key].phase != "loading":
                     self._running[key].cancel()  # a load goes on to its end, see Runs
             case machine.StoreAnswer():
-                self._spawn(self._store(command))
+                return self._store(command)
             case machine.Arm(number):
                 assert self.rounds is not None  # nothing is armed before the shell is whole
                 self.rounds.arm(number)
             case machine.PublishEnd():
-                self._spawn(self._publish_end(command))
+                return self._publish_end(command)
             case machine.Ack(key):
-                self._spawn(self._items.pop(key).ack())
+                return self._items.pop(key).ack()
             case machine.Terminate(key, reason):
-                self._spawn(self._items.pop(key).term(reason))
+                return self._items.pop(key).term(reason)
             case machine.SendCredit():
                 self._forget_ended()
                 self._send_credit()
+        return None
 
     async def _claim(self, command: machine.Claim) -> None:
         try:
-            own = await self._is_ours(command.event, command.msg_id)
+            own = await is_ours(self._bus, command.event, command.msg_id)
         except BusError as error:
             log.warning("a claim's fate is unknown", action="claim_failed", task=command.key[0], error=str(error))
             self._items.pop(command.key, None)
@@ -184,7 +199,7 @@ class Execution:
             return
         if not own:
             log.info("the claim is another's", action="claim_lost", task=command.key[0], attempt=command.key[1])
-        self.execute(self.attempts.claimed(command.key, own))
+        await self._go_on(self.attempts.claimed(command.key, own))
 
     async def _store(self, command: machine.StoreAnswer) -> None:
         answer, item = command.answer, self._contexts[command.key].item
@@ -196,34 +211,17 @@ class Execution:
             error = BackendError("protocol", detail, retryable=False)
             self.execute(self.attempts.failed(command.key, self._failed_event(command.key, error)))
             return
-        await self._until_stored(lambda: self._bus.publish_stored(subject, data, msg_id))
-        self.execute(self.attempts.stored(command.key))
+        await until_stored(lambda: self._bus.publish_stored(subject, data, msg_id))
+        await self._go_on(self.attempts.stored(command.key))
 
     async def _publish_end(self, command: machine.PublishEnd) -> None:
         key, item = command.key, self._contexts[command.key].item
-        own = await self._until_stored(lambda: self._is_ours(command.event, command.msg_id))
+        own = await until_stored(lambda: is_ours(self._bus, command.event, command.msg_id))
         fenced = failure(
             item, self._stamp(key), "fenced", retryable=False, tokens=self.attempts.hands[key].tokens,
             detail="another attempt's end stands",
         )  # fmt: skip
-        self.execute(self.attempts.ended(key, own, self._describe(fenced, "ending")))
-
-    async def _is_ours(self, event: Event, msg_id: str) -> bool:
-        """Whether the event stored under ``msg_id`` is this one. "Duplicate" alone decides nothing: a killed server forgets
-        acks of what it stored, and then answers so to the first one's repetition."""
-        ack = await self._bus.publish_event(event, msg_id)
-        if not ack.duplicate:
-            return True
-        stored = await self._bus.stored("EVENTS", ack.seq)
-        return stored is not None and codec.decode(stored.data).id == event.id
-
-    async def _until_stored(self, publish: Callable[[], Coroutine[Any, Any, Any]]) -> Any:
-        while True:
-            try:
-                return await publish()
-            except BusError as error:
-                log.warning("not stored yet", action="store_again", error=str(error))
-                await asyncio.sleep(AGAIN_S)
+        await self._go_on(self.attempts.ended(key, own, self._describe(fenced, "ending")))
 
     # -- the run -----------------------------------------------------------------------------------------------------------
 
@@ -235,8 +233,10 @@ class Execution:
         run = self._running[key] = asyncio.create_task(self._runs.make(self._contexts[key]), name=f"run {key[0]}")
         self._streams.begin(key, self._clock.monotonic())
         self._telemetry.others.ours(len(self._running), self._clock.monotonic())
+        over = asyncio.Event()
+        run.add_done_callback(lambda _: over.set())  # a third of what ``asyncio.wait`` costs
         try:
-            await asyncio.wait([run])
+            await over.wait()
         finally:
             run.cancel()
             del self._running[key]
@@ -253,7 +253,7 @@ class Execution:
                 "task completed", action="task_completed", task=key[0], attempt=key[1], model=end.model,
                 outcome=end.outcome, tokens=end.tokens.output, seconds=end.times.total_s,
             )  # fmt: skip
-            self.execute(self.attempts.completed(key, msgspec.structs.replace(end, concurrency=together), answer))
+            await self._go_on(self.attempts.completed(key, msgspec.structs.replace(end, concurrency=together), answer))
 
     def _finish_cancelled(self, key: Key) -> None:
         hand = self.attempts.hands[key]

@@ -93,7 +93,10 @@ class Inventory:
 
     def mark_resident(self, name: str) -> None:
         """A run just used the model, so it is in memory: known before the next look, for the next pull's priority."""
-        self.models = tuple(
-            msgspec.structs.replace(model, resident=True) if model.name == name and model.resident is False else model
-            for model in self.models
-        )
+        if any(model.name == name and model.resident is False for model in self.models):
+            self.models = tuple(
+                msgspec.structs.replace(model, resident=True)
+                if model.name == name and model.resident is False
+                else model
+                for model in self.models
+            )

@@ -6,7 +6,7 @@ From its own measured service time beside the best holder's, the load included u
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 
 import msgspec
 
@@ -21,6 +21,8 @@ ALWAYS = frozenset({"embedding"})
 """Taken by whoever holds such a model, without being declared."""
 LANE_PRIORITY = 0
 """Nobody else pulls from a lane."""
+FRESH_S = 0.1
+"""A worker of many slots arms hundreds of pulls a second; figures that came meanwhile replace those that stand anyway."""
 
 
 class Holder(msgspec.Struct, frozen=True, kw_only=True):
@@ -75,6 +77,23 @@ def priorities(
         for durable, model in wanted_groups(worker, models, supports)
         if durable in confirmed
     ]
+
+
+class Priced:
+    """The groups of a moment ago, while what is held and confirmed is the same."""
+
+    def __init__(self, look: Callable[[], list[tuple[str, int]]]) -> None:
+        self._look = look
+        self._at = float("-inf")
+        self._of: tuple[object, ...] = ()
+        self._found: list[tuple[str, int]] = []
+
+    def groups(self, now: float, *of: object) -> list[tuple[str, int]]:
+        """``of`` are immutable; another object is another state."""
+        is_same = len(of) == len(self._of) and all(one is other for one, other in zip(of, self._of, strict=True))
+        if not is_same or now - self._at >= FRESH_S:
+            self._found, self._at, self._of = self._look(), now, of
+        return self._found
 
 
 def _service(

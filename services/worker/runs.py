@@ -14,6 +14,7 @@ from schemas.errors import BackendError, BusError, InvalidEvent
 from schemas.events import Phase, TaskCompleted
 from schemas.subjects import token_subject
 from schemas.work import Answer, Body, TokenChunk, WorkItem, decode_wire, encode_wire
+from services.runtime.answers import Answer as Reply
 from services.runtime.bus import Bus
 from services.runtime.clock import Clock
 from services.runtime.ids import new_id
@@ -35,16 +36,16 @@ class Runs:
         self._attempts, self._bus, self._inventory, self._clock = attempts, bus, inventory, clock
         self._limits = limits
         self._freshness = Freshness()
-        self._bodies: dict[Key, asyncio.Task[Body]] = {}
+        self._bodies: dict[Key, Reply | None] = {}
 
     def prefetch(self, item: WorkItem) -> None:
         """Read the request while its claim is on its way: a round trip less before the first token."""
-        self._bodies[(item.task, item.attempt)] = asyncio.create_task(self._body(item))
+        self._bodies[(item.task, item.attempt)] = self._bus.asking_last_for("TASKS", item.body)
 
     def forget(self, key: Key) -> None:
         """The attempt will not run, or has ended."""
-        if (body := self._bodies.pop(key, None)) is not None and not body.cancel() and not body.cancelled():
-            body.exception()  # nobody will ask for it any more, and that is no news
+        if (asked := self._bodies.pop(key, None)) is not None and not asked.cancel() and not asked.cancelled():
+            asked.exception()  # nobody will ask for it any more, and that is no news
 
     async def make(self, context: Context) -> tuple[TaskCompleted, Answer]:
         """The end and the answer. Raises BackendError, classified; cancelling it closes the upstream stream.
@@ -55,7 +56,7 @@ class Runs:
         if context.model is None:
             raise BackendError("rejected", f"this worker does not hold {item.model} any more")
         key = (item.task, item.attempt)
-        body = await self._bodies[key]
+        body = await self._body(item, self._bodies[key])
         ran = await self._against_backend(key, context, body)
         self._inventory.mark_resident(item.model)
         stamp = msgspec.structs.replace(context.started, id=new_id(), at=self._clock.unix())
@@ -86,9 +87,9 @@ class Runs:
         finally:
             await sender.close()
 
-    async def _body(self, item: WorkItem) -> Body:
+    async def _body(self, item: WorkItem, asked: Reply | None) -> Body:
         try:
-            stored = await self._bus.last_for("TASKS", item.body)
+            stored = await self._bus.last_for("TASKS", item.body, asked)
         except BusError as error:
             raise BackendError("disconnect", f"the request's body could not be read: {error}") from error
         if stored is None:

@@ -31,7 +31,7 @@ from services.worker.execution import Execution
 from services.worker.heartbeat import Heart, Promise
 from services.worker.inventory import Inventory
 from services.worker.peers import Peers
-from services.worker.priority import priorities
+from services.worker.priority import Priced, priorities
 from services.worker.pulling import Pulling
 from services.worker.reporting import Reporting
 from services.worker.rounds import Rounds
@@ -91,6 +91,7 @@ class WorkerService:
             on_disarmed=self._execution.disarmed,
         )  # fmt: skip
         self._confirmed: frozenset[str] = frozenset()
+        self._priced = Priced(self._price)
         self._holds: set[str] = {"start"}
         self._resting: asyncio.TimerHandle | None = None
         self._look_now = asyncio.Event()
@@ -165,10 +166,7 @@ class WorkerService:
     # -- whether it takes work ---------------------------------------------------------------------------------------------
 
     def _hold(self, reason: str, *, held: bool) -> None:
-        if held:
-            self._holds.add(reason)
-        else:
-            self._holds.discard(reason)
+        (self._holds.add if held else self._holds.discard)(reason)
         self._apply()
 
     def _take_rest(self, seconds: float, failure: str) -> None:
@@ -193,6 +191,9 @@ class WorkerService:
             self._rounds.replace()
 
     def _groups(self) -> list[tuple[str, int]]:
+        return self._priced.groups(self._clock.monotonic(), self._inventory.models, self._confirmed)
+
+    def _price(self) -> list[tuple[str, int]]:
         return priorities(
             self.worker, self._inventory.models, self._reporting.supports, self._confirmed, self._peers.holders(),
             self._peers.statistics, now_us=int(self._clock.unix() * 1e6),
@@ -205,7 +206,7 @@ class WorkerService:
             self._repricing = asyncio.get_running_loop().call_later(SETTLE_S, self._reprice)
 
     def _reprice(self) -> None:
-        self._repricing = None
+        self._repricing, self._priced = None, Priced(self._price)
         armed = self._rounds.armed()
         if armed and self._attempts.free and armed != dict(self._groups()):
             self._rounds.replace()
@@ -290,10 +291,8 @@ class WorkerService:
             self._broken.set_exception(error)
 
     async def _cancel_tasks(self) -> None:
-        if self._resting is not None:
-            self._resting.cancel()
-        if self._repricing is not None:
-            self._repricing.cancel()
+        for timer in filter(None, (self._resting, self._repricing)):
+            timer.cancel()
         for task in list(self._tasks):
             task.cancel()
         if self._tasks:

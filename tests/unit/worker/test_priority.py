@@ -3,7 +3,7 @@ from __future__ import annotations
 from schemas.events import ModelInfo
 from schemas.statistics import Statistics
 from schemas.subjects import group_durable, lane_durable
-from services.worker.priority import Holder, priorities, priority_of, wanted_groups
+from services.worker.priority import FRESH_S, Holder, Priced, priorities, priority_of, wanted_groups
 from support.fleets import GIB5, NOW_US, cell
 
 GPU = ModelInfo(name="big", backend_name="big", capability="gpu_inference")
@@ -65,3 +65,16 @@ def test_only_confirmed_consumers_are_pulled_from() -> None:
     assert [durable for durable, _ in found] == [lane_durable("slow"), group_durable("cpu_inference", "small")]
     assert dict(found)[lane_durable("slow")] == 0
     assert dict(found)[group_durable("cpu_inference", "small")] > 0
+
+
+def test_pulls_of_one_moment_are_priced_once_and_again_when_time_or_what_is_held_has_changed() -> None:
+    looks = list[int]()
+
+    def look() -> list[tuple[str, int]]:
+        looks.append(1)
+        return [("lane", len(looks))]
+
+    priced, held, confirmed = Priced(look), (CPU,), frozenset({"lane"})
+    asked = [priced.groups(now, held, confirmed) for now in (0.0, 0.9 * FRESH_S, 1.1 * FRESH_S)]
+    assert asked == [[("lane", 1)], [("lane", 1)], [("lane", 2)]]
+    assert priced.groups(1.1 * FRESH_S, (CPU, EMBED), confirmed) == [("lane", 3)]
