@@ -74,12 +74,28 @@ class _Place(NamedTuple):
 
 def debts(fleet: Fleet, stats: Statistics, use: Use, now_us: int, *, stale_s: float = STALE_S) -> tuple[Debt, ...]:
     """Best first: what is apart from the budget, what is in memory, then by falling gain."""
+    return [*thinking(fleet, stats, use, now_us, stale_s=stale_s)][-1] or ()
+
+
+def thinking(
+    fleet: Fleet, stats: Statistics, use: Use, now_us: int, *, stale_s: float = STALE_S
+) -> Iterator[tuple[Debt, ...] | None]:
+    """``debts``, a little with each step, the last of which has them; between two the fleet and the statistics may change."""
     share = use.in_use(now_us)
     places = list(_places(fleet, stats, share, now_us))
-    gains = _gains(places, stats, use, share, now_us)
-    found = [debt for place in places for debt in _probes(place, stats, use, share, gains, now_us, stale_s)]
-    found += _unjudged(places, stats, share, now_us)
-    return tuple(sorted(found, key=lambda d: (not d.free, d.loads, -d.gain, d.model, d.domain, d.worker)))
+    yield None
+    gains: dict[tuple[str, str, str], float] = {}
+    for pair, gained in _gains(places, stats, use, share, now_us):
+        gains |= {(*pair, worker): seconds for worker, seconds in gained}
+        yield None
+    found: list[Debt] = []
+    for place in places:
+        found += _probes(place, stats, use, share, gains, now_us, stale_s)
+        yield None
+    for some in _unjudged(places, stats, share, now_us):
+        found += some
+        yield None
+    yield tuple(sorted(found, key=lambda d: (not d.free, d.loads, -d.gain, d.model, d.domain, d.worker)))
 
 
 def _places(fleet: Fleet, stats: Statistics, share: Mapping[tuple[str, str], float], now_us: int) -> Iterator[_Place]:
@@ -220,25 +236,27 @@ def _expected(place: _Place, stats: Statistics, domain: str, now_us: int) -> Eff
 
 def _gains(
     places: list[_Place], stats: Statistics, use: Use, share: dict[tuple[str, str], float], now_us: int
-) -> dict[tuple[str, str, str], float]:
-    """(model, domain, worker) -> what a task may gain by knowing that machine better: of a slower one, that it may be the
+) -> Iterator[tuple[tuple[str, str], list[tuple[str, float]]]]:
+    """((model, domain), by worker) -> what a task may gain by knowing that machine better: of a slower one, that it may be the
     fastest after all; of the fastest, that it may not be."""
-    found: dict[tuple[str, str, str], float] = {}
+    holders: dict[str, list[_Place]] = {}
+    for place in places:
+        holders.setdefault(place.model, []).append(place)
     for (model, domain), part in share.items():
         prompt = use.prompt_of(model, domain) or TYPICAL_PROMPT_TOKENS
         rows = []
-        for place in places:
-            if place.model == model:
-                known = _expected(place, stats, domain, now_us)
-                rows.append((seconds(known, prompt), known.uncertainty, place.worker))
+        for place in holders.get(model, ()):
+            known = _expected(place, stats, domain, now_us)
+            rows.append((seconds(known, prompt), known.uncertainty, place.worker))
         rows.sort()
+        found: list[tuple[str, float]] = []
         for index, (taken_s, sd, worker) in enumerate(rows):
             if index:
                 saved_s = rows[0][0] - taken_s * math.exp(-sd)
             else:
                 saved_s = taken_s * math.exp(sd) - rows[1][0] if len(rows) > 1 else 0.0
-            found[model, domain, worker] = part * max(0.0, saved_s)
-    return found
+            found.append((worker, part * max(0.0, saved_s)))
+        yield (model, domain), found
 
 
 def seconds(known: Effective, prompt_tokens: float, output_tokens: float | None = None) -> float:
@@ -252,8 +270,8 @@ def seconds(known: Effective, prompt_tokens: float, output_tokens: float | None 
 
 def _unjudged(
     places: list[_Place], stats: Statistics, share: dict[tuple[str, str], float], now_us: int
-) -> Iterator[Debt]:
-    """Each model in each domain that people use, also where it was never chosen: a better one must be found out."""
+) -> Iterator[list[Debt]]:
+    """By domain: each model in what people use, also where it was never chosen: a better one must be found out."""
     if len({place.model for place in places}) < 2:
         return  # nothing to choose from
     by_domain: dict[str, float] = {}
@@ -261,18 +279,22 @@ def _unjudged(
         by_domain[domain] = by_domain.get(domain, 0.0) + part
     for domain, part in by_domain.items():
         best = _points(places, stats, domain, now_us)
+        first, second = sorted(best.values())[-1:-3:-1]
+        found: list[Debt] = []
         for place in places:
             judged = stats.pool("quality", "md", place.model, domain).weight()
             sd = POINTS_SD / math.sqrt(1.0 + judged)
-            away = abs(best[place.model] - max(points for model, points in best.items() if model != place.model))
+            away = abs(best[place.model] - (second if best[place.model] == first else first))
             if not place.evicts and (round(judged) < JUDGED_LEAST or (round(judged) < JUDGED_MOST and away < sd)):
                 reason: Reason = "unjudged" if round(judged) < JUDGED_LEAST else "uncertain"
-                yield Debt(
+                found.append(Debt(
                     kind="quality", model=place.model, worker=place.worker, domain=domain, reason=reason,
                     gain=part * (sd if reason == "unjudged" else sd - away),
-                )  # fmt: skip
+                ))  # fmt: skip
+        yield found
 
 
 def _points(places: list[_Place], stats: Statistics, domain: str, now_us: int) -> dict[str, float]:
-    """What each model is expected to be worth in the domain, in points of 100."""
-    return {place.model: 100.0 * (_expected(place, stats, domain, now_us).quality.value or 0.0) for place in places}
+    """In points of 100."""
+    held = {place.model: place for place in places}
+    return {m: 100.0 * (_expected(place, stats, domain, now_us).quality.value or 0.0) for m, place in held.items()}

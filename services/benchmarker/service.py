@@ -7,6 +7,7 @@ happened, and each second while time alone may make a machine idle; it never act
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -18,9 +19,10 @@ from schemas.subjects import BENCH_OWED
 from schemas.work import encode_wire
 from services.benchmarker.asking import CLIENT
 from services.benchmarker.budget import Rules, left, must_stop, not_now, why_not
-from services.benchmarker.debts import Debt, debts
+from services.benchmarker.debts import Debt
 from services.benchmarker.ground import Answer, Ground, Pay
 from services.benchmarker.hearing import Hearing
+from services.benchmarker.owing import Owing
 from services.benchmarker.rests import REST_S, Rests
 from services.benchmarker.term import Term
 from services.benchmarker.watched import Payment, Watched
@@ -36,11 +38,10 @@ GIVE_WAY_S = 0.05
 """The same for a task that waits for a machine where something unasked runs."""
 PAY_MOST_S = 900.0
 """Two answers of 512 tokens and two verdicts at 2 tokens/s. A payment that takes longer waits for what does not come."""
-OWED_US = 5_000_000
-"""How late a change is seen that only heartbeats tell: a model loaded, a machine awake again."""
+WEIGHED_MOST, WEIGHED_LEAST = 2_000, 10
+"""Debts whose seconds are predicted in one look, on all machines and on each: a look is not to take a tenth of a second."""
 TOLD_MOST = 50
 """Debts that somebody who asks is shown: a page, not a list of all pairs."""
-DAY_S = 86_400.0
 
 
 class Benchmarker:
@@ -68,8 +69,7 @@ class Benchmarker:
         self._listening: list[Listening] = []
         self._hearing = Hearing(ground)
         self._looked_us = 0
-        self._owed_now: tuple[Debt, ...] = ()
-        self._owed_key = (-1, -1, -1)
+        self._owing = Owing(ground, self._give_way)
         self.held: dict[tuple[str, str, str, str], str] = {}
         """Debts that were not paid at the last look, each with its reason in words."""
 
@@ -107,8 +107,7 @@ class Benchmarker:
     async def _tell(self, message: Msg) -> None:
         """What is owed, best first, with what keeps each back."""
         ground, busy = self._ground, {_key(payment.debt) for payment in self._payments.values()}
-        now_us = ground.now_us()
-        owed = self._owed(now_us)
+        owed = await self._owing.look(self._hearing.facts)
         told = tuple(
             Owed(**_told(debt), free=debt.free, why=None if _key(debt) in busy else self.held.get(_key(debt), "next"))
             for debt in sorted(owed, key=lambda debt: _key(debt) not in busy)[:TOLD_MOST]
@@ -141,7 +140,7 @@ class Benchmarker:
             now_us = self._ground.now_us()
             if now_us - self._looked_us >= self._look_s * 1e6:
                 self._looked_us = now_us
-                self._start()
+                await self._start()
 
     def _give_way(self) -> None:
         """At once, to whoever needs a machine where something unasked runs, and to what somebody asked for."""
@@ -154,32 +153,38 @@ class Benchmarker:
                 log.info("given up", action="bench_gave_way", **_told(payment.debt), why=reasons[0])
                 task.cancel(reasons[0])
 
-    def _start(self) -> None:
+    async def _start(self) -> None:
         ground = self._ground
-        if not self._term.ours or not ground.settings.on or ground.demands or not ground.bus.connected:
+        if not self._may_start():
+            return
+        owed = await self._owing.look(self._hearing.facts)
+        if not self._may_start():
             return
         now_us = ground.now_us()
         self._rests.look(ground.fleet)
         self.held = {}
         machines = ground.fleet.machines
         kept = {worker: not_now(ground.fleet, machine, now_us, self._rules) for worker, machine in machines.items()}
-        for debt in self._owed(now_us):
-            why = kept[debt.worker] or self._why_not(debt, now_us)
+        weighed: Counter[str] = Counter()
+        most = max(WEIGHED_LEAST, WEIGHED_MOST // max(1, len(machines)))
+        for debt in owed:
+            if weighed[debt.worker] >= most:
+                continue
+            why = kept[debt.worker] or self._rests_now(debt, now_us)
+            if why is None:
+                weighed[debt.worker] += 1
+                why = self._why_not(debt, now_us)
             if why is None:
                 self._begin(debt)
             else:
                 self.held[_key(debt)] = why
 
-    def _owed(self, now_us: int) -> tuple[Debt, ...]:
-        """Kept while nothing but time has passed: they are seconds' work in a fleet of many models."""
-        ground, key = self._ground, (self._hearing.facts, self._ground.stats.version, now_us // OWED_US)
-        if key != self._owed_key:
-            stale_s = ground.settings.stale_days * DAY_S
-            self._owed_now = debts(ground.fleet, ground.stats, ground.fleet.use, now_us, stale_s=stale_s)
-            self._owed_key = key
-        return self._owed_now
+    def _may_start(self) -> bool:
+        ground = self._ground
+        return self._term.ours and ground.settings.on and not ground.demands and ground.bus.connected
 
-    def _why_not(self, debt: Debt, now_us: int) -> str | None:
+    def _rests_now(self, debt: Debt, now_us: int) -> str | None:
+        """What is found out at no cost: behind any number of such debts, one that may be paid is looked at."""
         if debt.kind not in self._payers:
             return "nobody can pay it"
         if self._is_busy(debt.worker):
@@ -190,6 +195,9 @@ class Benchmarker:
             return f"answers about {debt.domain} are compared at this moment"  # they would choose the same pair
         if self._rests.rests(_key(debt), now_us):
             return "it was tried a moment ago"
+        return None
+
+    def _why_not(self, debt: Debt, now_us: int) -> str | None:
         return why_not(debt, self._ground.fleet, now_us, cost_s=self._cost(debt), rules=self._rules)
 
     def _is_busy(self, worker: str) -> bool:
