@@ -33,7 +33,7 @@ STEADY_S = 60.0
 AT_ONCE_S = 0.5
 """A part with nothing in hand has ended by then."""
 TAIL_LINES = 8
-READY_LINE = b'"action": "ready"'
+READY_LINE = b'"action":"ready"'
 """What services.runtime.lifecycle logs when a service has connected everything."""
 
 Say = Callable[[str], None]

@@ -100,7 +100,7 @@ async def test_the_answer_of_a_stranger_at_its_address_does_not_make_a_part_read
 
 
 async def test_a_part_is_ready_once_it_says_so_and_answers(scripts: Scripts, supervisor: Supervisor) -> None:
-    says = 'print(\'{"action": "ready"}\', flush=True)\n'
+    says = 'print(\'{"action":"ready"}\', flush=True)\n'
     await supervisor.start([replace(scripts.part("router", says + STEADY), own_word=True)])
     assert scripts.said == ["router ready: with a flag"]
 
