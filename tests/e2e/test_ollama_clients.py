@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import pty
 import subprocess
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
@@ -88,6 +89,31 @@ async def test_run_prints_an_answer(site: Site, model: str) -> None:
     done = await typed(site, site.url, "run", model, "Say hello in one word.")
     assert done.returncode == 0, done.stderr
     assert done.stdout.strip()
+
+
+async def test_a_conversation_in_a_terminal(site: Site) -> None:
+    """`ollama run` without a prompt: it loads the model with an empty request, then chats."""
+    main, other = pty.openpty()
+    env = {**os.environ, "OLLAMA_HOST": site.url, "HOME": str(site.home), "TERM": "dumb"}
+    process = subprocess.Popen([ollama_command(), "run", MODEL], env=env, stdin=other, stdout=other, stderr=other)
+    os.close(other)
+    said = bytearray()
+
+    async def until(words: bytes) -> None:
+        async with asyncio.timeout(90):
+            while words not in said:
+                said.extend(await asyncio.to_thread(os.read, main, 4096))
+
+    try:
+        await until(b"Send a message")
+        os.write(main, b"/set parameter num_predict 8\r/set verbose\rSay hello.\r")
+        await until(b"eval rate")  # what it works out of our durations
+        os.write(main, b"/bye\r")
+        assert await asyncio.to_thread(process.wait, 30) == 0
+    finally:
+        process.kill()
+        os.close(main)
+    assert b"eval count" in said and b"Error" not in said
 
 
 async def test_run_of_an_unknown_model_fails_as_it_does_at_an_ollama(site: Site) -> None:
