@@ -367,7 +367,9 @@ class Answer:
             place = status["position"], reason.partition(":")[0], status.get("model"), status.get("expected_worker")
             if place != self._place:  # not the seconds: those are news each time
                 self._place = place
-                await self._status.tell(_waiting(status))
+                await self._know(status.get("expected_worker"))
+                where = self._where(status.get("model"), status.get("expected_worker"))
+                await self._status.tell(f"{where} · {_waiting(status)}")
 
     async def _on_end(self, data: Json) -> list[Json]:
         status, answer = data["status"], data.get("answer") or {}
@@ -398,12 +400,14 @@ class Answer:
             return
         self._names |= {row["id"]: row["name"] for row in rows}
 
+    def _where(self, model: str | None, worker: str | None) -> str:
+        domain = (self._submitted.get("domain") or {}).get("label") or "?"
+        machine = f" @ {self._names.get(worker, worker)}" if worker else ""
+        return f"{domain} → {model}{machine}" if model else f"{domain} → not decided yet"
+
     def _line(self, model: str | None, worker: str | None) -> str:
         """Domain, model, machine and what decided: the predicted seconds and the quality."""
-        domain = (self._submitted.get("domain") or {}).get("label") or "?"
-        decision = self._submitted.get("decision") or {}
-        where = f" @ {self._names.get(worker, worker)}" if worker else ""
-        line = f"{domain} → {model}{where}" if model else f"{domain}, not decided yet"
+        line, decision = self._where(model, worker), self._submitted.get("decision") or {}
         if (model, worker) != (decision.get("model"), decision.get("worker")):
             return line
         expected, quality = decision.get("expected_s"), decision.get("quality")
@@ -633,7 +637,7 @@ def _ends_in_footer(body: Json) -> bool:
 
 def _waiting(status: Json) -> str:
     eta, reason = status.get("eta_s"), status.get("reason")
-    words = f"Waiting at place {status['position']}"
+    words = f"waiting at place {status['position']}"
     words += f", starts in about {eta:.0f} s" if eta is not None else ""
     return f"{words} ({reason})" if reason else words
 

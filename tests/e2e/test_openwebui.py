@@ -254,7 +254,7 @@ async def test_case_41_stop_while_queued_never_reaches_the_backend(site: Site, w
     await eventually(lambda: site.backend.running == SLOTS)
     chat = await Chat.new(window, PIPE)
     await chat.send("Please say 7 words")
-    assert "Waiting at place 1" in await chat.until_status("Waiting at place")
+    assert "waiting at place 1" in await chat.until_status("waiting at place")
     await chat.picture(IMAGES / "openwebui-waiting.png")
     clicked = await chat.stop()
     _, at = await _cancelled_alone(site, chat)

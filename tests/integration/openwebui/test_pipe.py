@@ -10,7 +10,8 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
 
 import pytest
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from fastapi import FastAPI
+from starlette.types import Message, Receive, Scope, Send
 
 from schemas.events import QualityJudged, TaskCancelled, TaskSubmitted, Terminal
 from services.router.fullness import Places
@@ -22,7 +23,7 @@ from services.runtime.server import EmbeddedServer
 from services.runtime.settings import Key
 from support.eventually import eventually
 from support.functions import bridge_module, pipe_module
-from support.paced_backend import MODEL, PacedBackend
+from support.paced_backend import MODEL, TALE, PacedBackend
 from support.router_port import MemoryRouter
 from support.routers import dispatching, running_router, whole_log, with_workers
 from support.worker_bench import running_worker
@@ -34,8 +35,8 @@ KEYS = ("speaks", "alone")
 class Line:
     """What lies between the function and the router: ``cut`` ends each stream after so many pieces, ``refuse`` has none."""
 
-    def __init__(self, app: ASGIApp) -> None:
-        self._app = app
+    def __init__(self, app: FastAPI) -> None:
+        self._app, self.state = app, app.state
         self.cut: int | None = None
         self.refuse = False
         self.streams = 0
@@ -146,10 +147,11 @@ async def test_an_answer_has_a_status_its_tokens_and_a_footer(desk: Desk) -> Non
 async def test_the_next_turn_has_a_clean_history_and_continue_goes_on_behind_the_footer(desk: Desk) -> None:
     first = text(await desk.answer("say 5"))
     again = text(await desk.answer("say 5", first))
-    assert again.startswith("\n\nword0")
+    tale = "".join(f"{word} " for word in TALE)
+    assert again.startswith(f"\n\n{tale}")
     await desk.answer("say 5", first + again, "and say 3")
     history = desk.backend.requests[-1].body["messages"]
-    assert [message["content"] for message in history] == ["say 5", WORDS.strip() + WORDS.strip(), "and say 3"]
+    assert [message["content"] for message in history] == ["say 5", WORDS.strip() + tale.strip(), "and say 3"]
 
 
 async def test_without_a_stream_it_is_one_completion(desk: Desk) -> None:
@@ -280,7 +282,7 @@ async def test_places_and_a_full_queue_are_told(make: Make) -> None:
         first = asyncio.create_task(_collect(await desk.ask("say 900, every 20 ms")))
         await eventually(lambda: desk.backend.running == 1)
         second = asyncio.create_task(_collect(await desk.ask("say 5")))
-        await eventually(lambda: any("Waiting at place 1" in words for words, _ in desk.statuses))
+        await eventually(lambda: any("waiting at place 1" in words for words, _ in desk.statuses))
         (refused,) = await desk.answer("say 5")
         words = refused["error"]["message"]
         assert words.startswith("Headrace is busy: ") and "limit 1" in words and "waiting 1" in words
