@@ -155,8 +155,8 @@ def test_code_sees_no_environment_and_no_folder_of_ours(monkeypatch: pytest.Monk
     monkeypatch.setenv(ENVIRONMENT, "secret")
     check = Code(function="look", cases=(((1,), [False, 0]), ((2,), None)))
     program = (
-        "import os\n"
-        f"def look(n):\n    return [{ENVIRONMENT!r} in os.environ, len(os.listdir('.'))] if n == 1 else None\n"
+        "import os\ndef look(n):\n    if n == 2: return None\n    try: seen = len(os.listdir('.'))\n"
+        f"    except PermissionError: seen = 0\n    return [{ENVIRONMENT!r} in os.environ, seen]\n"
     )
     assert grade(check, program).value == 1.0
 

@@ -3,7 +3,8 @@
 Never imported: ``sandbox`` starts it as a script of its own, with ``-I -S``, so it knows the standard library only. Reads one
 JSON object from stdin, writes one to stdout. Three locks, from the outside in: the kernel's limits on time, memory, files and
 processes; on Linux (x86-64, ARM64) a list of the only system calls that may still be made, in which there is no network, no new
-process, no signal to others and no file to write; and an audit hook that refuses the same in Python, for the other platforms.
+process, no signal to others and no file to write; and an audit hook that refuses the same in Python, for the other platforms,
+and everywhere what is to be read beside Python's own library.
 """
 
 from __future__ import annotations
@@ -21,6 +22,10 @@ from typing import Any
 
 RESULT_CHARS_MAX = 4000
 WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
+
+READS = ("open", "os.listdir", "os.scandir")
+LIBRARY = tuple(folder for folder in sys.path if folder)
+"""With ``-I -S``: the standard library alone."""
 
 # fmt: off
 # Reading, memory, clocks and ending: what an interpreter needs to compute and to import from its own library.
@@ -117,8 +122,19 @@ def allow_only_computing() -> None:
 
 
 def refuse(event: str, arguments: tuple[Any, ...]) -> None:
-    if event.startswith(REFUSED) or (event == "open" and isinstance(arguments[2], int) and arguments[2] & WRITES):
+    is_write = event == "open" and isinstance(arguments[2], int) and arguments[2] & WRITES
+    if event.startswith(REFUSED) or is_write or (event in READS and not is_library(arguments[0])):
         raise PermissionError(f"{event} is not permitted here")
+
+
+def is_library(path: object) -> bool:
+    """Whether an interpreter needs it: Python's own library. Nothing else is to be read, the suites with their results least of
+    all. A number is a file that was open already."""
+    if isinstance(path, int):
+        return True
+    text = path if type(path) is str else os.fsdecode(path) if type(path) is bytes else ""
+    is_below = any(text == folder or text.startswith(folder + os.sep) for folder in LIBRARY)
+    return is_below and not any(part in text for part in ("/..", "site-packages", "dist-packages"))
 
 
 def results_of(source: str, function: str, cases: list[list[Any]]) -> dict[str, Any]:

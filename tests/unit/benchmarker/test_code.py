@@ -1,8 +1,11 @@
 from __future__ import annotations
 
+from pathlib import Path
+
 import msgspec
 import pytest
 
+from services.benchmarker import suites
 from services.benchmarker.graders.code import Code, grade_code, source_in
 
 ADD = Code(function="add", cases=(((1, 2), 3), ((0, 0), 0)))
@@ -58,3 +61,11 @@ def test_cases_that_a_constant_would_meet_are_refused() -> None:
 def test_without_fences_only_what_looks_like_code_is_taken() -> None:
     assert source_in("Yes.\ndef f():\n    return 1\n\nDone.", "f") == "def f():\n    return 1\n"
     assert source_in("nothing", "f") == "nothing"
+
+
+def test_the_suites_with_their_results_cannot_be_read_by_the_answer() -> None:
+    suite = Path(suites.__file__).with_suffix("") / "code.toml"
+    check = Code(function="look", cases=(((1,), True), ((2,), 2)))
+    program = f"def look(n):\n    return 'cases' in open({str(suite)!r}).read() if n == 1 else n\n"
+    assert suite.exists()
+    assert grade_code(check, program) == (0.0, "case 1 failed: PermissionError")

@@ -60,6 +60,17 @@ def test_the_audit_hook_refuses_the_same_everywhere(deed: str, tmp_path: Path) -
     assert attempt("sys.addaudithook(space['refuse'])", deed, tmp_path) == "PermissionError"
 
 
+@pytest.mark.parametrize(
+    "deed",
+    ["open({kept!r}).read()", "import os; os.open({kept!r}, os.O_RDONLY)", "import os; os.listdir('/')",
+     "import os; os.scandir('/')", "import os; open(os.__file__ + '/../../../etc/passwd')",
+     "import pathlib; pathlib.Path({kept!r}).read_text()"],
+)  # fmt: skip
+def test_nothing_is_read_but_python_s_own_library(deed: str, tmp_path: Path) -> None:
+    assert attempt("sys.addaudithook(space['refuse'])", deed, tmp_path) == "PermissionError"
+    assert attempt("sys.addaudithook(space['refuse'])", "import json, decimal, zipfile, sqlite3", tmp_path) == "done"
+
+
 @pytest.mark.parametrize("deed", [DEEDS["write"], DEEDS["folder"], DEEDS["append"]])
 def test_without_a_lock_the_same_is_done(deed: str, tmp_path: Path) -> None:
     """Else the tests above would pass whatever the locks did."""
