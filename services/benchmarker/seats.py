@@ -17,11 +17,12 @@ def panel_of(fleet: Fleet, stats: Statistics, domain: str, now_us: int, *, rules
     """The seats for a debt in ``domain``. Nothing is driven out of memory for them."""
     seats = []
     for worker, machine in sorted(fleet.machines.items()):
+        # Of the machine alone, whatever it is to be asked: once, not for each of its models.
+        work = Debt(kind="probe", model="", worker=worker, domain=domain, reason="unmeasured", gain=0.0)
+        if why_not(work, fleet, now_us, rules=rules) not in (None, UNREAD):  # its next heartbeat is waited for
+            continue
         for info in machine.report.models:
             if not answers(machine, info) or not (resident(machine, info) or fits(machine, info)):
-                continue
-            work = Debt(kind="probe", model=info.name, worker=worker, domain=domain, reason="unmeasured", gain=0.0)
-            if why_not(work, fleet, now_us, rules=rules) not in (None, UNREAD):  # its next heartbeat is waited for
                 continue
             known = effective(stats, info.name, domain, worker, model_bytes=info.bytes, now_us=now_us)
             seats.append(
