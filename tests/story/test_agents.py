@@ -17,7 +17,7 @@ HI: Any = [{"role": "user", "content": "Hi"}]
 async def test_a_conversation_of_responses_is_kept_by_its_id(tmp_path: Path) -> None:
     async with both(tmp_path) as (proof, stubs):
         url = f"{proof.stack.router_url}/v1"
-        async with openai.AsyncOpenAI(base_url=url, api_key="x", max_retries=0, timeout=30) as client:
+        async with openai.AsyncOpenAI(base_url=url, api_key="x", max_retries=0, timeout=90) as client:
             first = await client.responses.create(
                 model="org/m", input="Hi", instructions="Be brief", max_output_tokens=20
             )
@@ -39,7 +39,7 @@ async def test_a_conversation_of_responses_is_kept_by_its_id(tmp_path: Path) -> 
 async def test_messages_are_answered_by_both_backends_alike(tmp_path: Path) -> None:
     async with (
         both(tmp_path) as (proof, stubs),
-        anthropic.AsyncAnthropic(base_url=proof.stack.router_url, api_key="x", max_retries=0, timeout=30) as client,
+        anthropic.AsyncAnthropic(base_url=proof.stack.router_url, api_key="x", max_retries=0, timeout=90) as client,
     ):
         for model in ("m:latest", "org/m"):
             whole = await client.messages.create(model=model, max_tokens=20, messages=HI, stop_sequences=["END"])
@@ -58,7 +58,7 @@ async def test_messages_are_answered_by_both_backends_alike(tmp_path: Path) -> N
 async def test_choices_are_answered_side_by_side_and_counted_together(tmp_path: Path) -> None:
     async with both(tmp_path) as (proof, stubs):
         url = f"{proof.stack.router_url}/v1"
-        async with openai.AsyncOpenAI(base_url=url, api_key="x", max_retries=0, timeout=30) as client:
+        async with openai.AsyncOpenAI(base_url=url, api_key="x", max_retries=0, timeout=90) as client:
             answer = await client.chat.completions.create(model="org/m", messages=HI, n=3, max_tokens=20, seed=1)
             assert [choice.index for choice in answer.choices] == [0, 1, 2]
             assert answer.usage is not None and answer.usage.completion_tokens == 36
