@@ -87,7 +87,7 @@ class Feedback:
         """None where nobody knows the task. Raises NotRated, or HeadraceError where it cannot be looked up."""
         task = rating.task or await self._named(rating.message or "", rating.client)
         events = await self._whole(task) if task is not None else ()
-        if task is None or not events:
+        if task is None or not events or (rating.own and _client(events) != rating.client):
             return None
         end = answered(_end(task, events))
         stored = await self._store(task, events, lambda facts: thumb(rating, end, facts, self._envelope()))
@@ -255,6 +255,10 @@ class Feedback:
 
     def _envelope(self) -> dict[str, Any]:
         return {"id": self._desk.new_id(), "at": self._clock.unix(), "by": self._desk.router}
+
+
+def _client(events: tuple[AnyEvent, ...]) -> str | None:
+    return next((event.client for event in events if isinstance(event, TaskSubmitted)), None)
 
 
 def _end(task: str, events: tuple[AnyEvent, ...]) -> Terminal:

@@ -20,13 +20,15 @@ THUMBS: Mapping[int, float] = {-1: 0.0, 0: 0.5, 1: 1.0}
 
 
 class Rating(msgspec.Struct, frozen=True, kw_only=True):
-    """``client``'s word about the answer of ``task``, or of the task that was submitted as ``message``: ``value`` in [0, 1]."""
+    """``client``'s word about the answer of ``task``, or of the task that was submitted as ``message``: ``value`` in [0, 1].
+    ``own``: by that name only an answer of the client's own is meant; others' names are easily guessed."""
 
     client: str
     value: float
     task: str | None = None
     message: str | None = None
     comment: str | None = None
+    own: bool = False
 
 
 class Pick(msgspec.Struct, frozen=True, kw_only=True):

@@ -9,6 +9,7 @@ from fastapi import APIRouter, Request
 from starlette.responses import Response
 
 from services.router.http.asking import Name, Share
+from services.router.http.gate import caller_of
 from services.router.http.headers import worker_name
 from services.router.http.identity import client_of
 from services.router.http.native import TASK_ID
@@ -53,7 +54,12 @@ def feedback_routes(router: RouterPort) -> APIRouter:
                 raise UnknownTask(name, f"no comparison {name[:64]!r} with an answer {asked.pick!r} is known")
         else:
             name = asked.task or asked.message or ""
-            rated = await router.rate(_rating(asked, client)) if asked.task is None or TASK_ID.fullmatch(name) else None
+            own = asked.message is not None and _is_one_among_others(request)
+            rated = (
+                await router.rate(_rating(asked, client, own))
+                if asked.task is None or TASK_ID.fullmatch(name)
+                else None
+            )
             if rated is None:
                 told = None if asked.task is not None else f"no task was submitted as message {name[:64]!r}"
                 raise UnknownTask(name, told)
@@ -78,10 +84,21 @@ def _refuse_vague(asked: FeedbackRequest) -> None:
         raise BadRequest("pick goes with compare", "pick")
 
 
-def _rating(asked: FeedbackRequest, client: str) -> Rating:
+def _is_one_among_others(request: Request) -> bool:
+    """Keys tell callers apart, and this one's speaks for itself alone."""
+    caller = caller_of(request)
+    return caller.name is not None and not caller.speaks and not caller.admin
+
+
+def _rating(asked: FeedbackRequest, client: str, own: bool) -> Rating:
     value = asked.value if asked.value is not None else THUMBS[asked.rating or 0]
     return Rating(
-        client=client, value=float(value), task=asked.task, message=asked.message, comment=asked.comment or None
+        client=client,
+        value=float(value),
+        task=asked.task,
+        message=asked.message,
+        comment=asked.comment or None,
+        own=own,
     )
 
 

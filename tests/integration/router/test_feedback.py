@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -14,11 +15,13 @@ import pytest
 from schemas.events import AnyEvent, QualityJudged, TaskCompleted
 from services.router import feedback
 from services.router.dispatch import state
+from services.router.http.access import Access
 from services.router.http.app import create_app
 from services.router.http.serving import serving
 from services.router.service import RouterService
 from services.runtime.bus import Bus
 from services.runtime.server import EmbeddedServer
+from services.runtime.settings import Key
 from support.backends import Gate, Hang, Script, Stub, ollama_done, ollama_frame, ollama_stand_in
 from support.eventually import eventually
 from support.projecting import ProjectorProcess
@@ -122,6 +125,27 @@ async def test_a_click_that_is_sent_twice_at_once_is_stored_once(
     task = await answered(router)
     await asyncio.gather(*(http.post("/feedback", json={"task": task, "value": 0.8}) for _ in range(5)))
     assert [event.value for event in await judged(bus)] == [0.8]
+
+
+async def test_by_its_message_a_key_that_speaks_for_nobody_rates_its_own_answers_only(
+    router: RouterService, bus: Bus
+) -> None:
+    task = await answered(router, client="me", message="msg-1")
+    keys = {
+        name: Key(sha256=hashlib.sha256(name.encode()).hexdigest(), may_speak_for_users=name == "bridge")
+        for name in ("me", "guest", "bridge")
+    }
+    async with (
+        serving(create_app(router, access=Access(keys=keys)), "127.0.0.1", 0) as url,
+        httpx.AsyncClient(base_url=url, timeout=20) as client,
+    ):
+        said = {}
+        for name in keys:
+            bearer = {"authorization": f"Bearer {name}"}
+            reply = await client.post("/feedback", json={"message": "msg-1", "rating": 1}, headers=bearer)
+            said[name] = reply.status_code
+    assert said == {"me": 200, "guest": 404, "bridge": 200}
+    assert {(event.client, event.tasks) for event in await judged(bus)} == {("me", (task,)), ("bridge", (task,))}
 
 
 async def test_a_thumb_for_an_answer_that_ends_in_a_moment_waits_for_it(
