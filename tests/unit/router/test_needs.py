@@ -46,7 +46,9 @@ def test_a_context_that_the_model_does_not_have() -> None:
 
 
 def test_a_route_is_refused_only_where_no_target_and_no_fallback_can() -> None:
-    routes = parse_routes('[r]\ntargets = [{model = "plain"}]\n[s]\ntargets = [{model = "plain"}]\nfallback = [{model = "able"}]\n')
+    routes = parse_routes(
+        '[r]\ntargets = [{model = "plain"}]\n[s]\ntargets = [{model = "plain"}]\nfallback = [{model = "able"}]\n'
+    )
     request = RouteRequest(prompt_tokens=1, needs=("tools",), wants=Wants(route="r"))
     assert refused(request, routes).able == ("able", "unsaid")
     refuse_unable(RouteRequest(prompt_tokens=1, needs=("tools",), wants=Wants(route="s")), FLEET, routes)
