@@ -13,7 +13,7 @@ import msgspec
 from starlette.responses import Response
 
 from schemas.errors import BusError, CannotRun, HeadraceError, UnknownModel, UnknownRoute, UnknownRun, UnknownTarget
-from services.router.http.reading import BadRequest, Refused
+from services.router.http.reading import BadRequest, Refused, TooSlow
 from services.router.port import Busy, TaskStatus, TooLarge, UnknownDomain, UnknownWorker, Unsupported
 from services.router.rating import NotRated
 
@@ -54,6 +54,8 @@ def problem_of(error: HeadraceError) -> Problem:
             return Problem(status=error.status, code=code, message=message)
         case TooLarge():
             return Problem(status=413, code="too_large", message=message)
+        case TooSlow():
+            return Problem(status=408, code="too_slow", message=message)
         case UnknownModel():
             return Problem(
                 status=404,
@@ -207,6 +209,8 @@ def respond(
     if problem.retry_after_s is not None:
         # HTTP knows whole seconds only, and 0 would invite a busy loop.
         all_headers["retry-after"] = str(max(1, math.ceil(problem.retry_after_s)))
+    if problem.status == 408:
+        all_headers["connection"] = "close"  # what else of the body may come is nobody's
     return Response(msgspec.json.encode(form(problem)), status, all_headers, media_type="application/json")
 
 

@@ -5,8 +5,10 @@ Nothing here may answer a bad request with anything but BadRequest or TooLarge.
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import Iterable, Mapping
+from contextlib import aclosing
 from typing import Any, TypeVar
 
 import msgspec
@@ -17,6 +19,10 @@ from services.router.port import TooLarge
 
 MAX_BODY_BYTES = 32 * 1024 * 1024
 """PROTOCOL.md, "Sizes": a chat with a dozen photographs fits, a film does not."""
+
+PATIENCE_S = 30.0
+PACE_BYTES_S = 16 * 1024
+"""A body may take ``PATIENCE_S``, and a second more for each 16 KiB: a tenth of what a bad mobile network carries."""
 
 T = TypeVar("T")
 
@@ -40,23 +46,35 @@ class Refused(HeadraceError, PermissionError):
         self.status = status
 
 
+class TooSlow(HeadraceError, TimeoutError):
+    """A body that does not come, or too slowly: 408."""
+
+
 async def read_json(request: Request) -> dict[str, Any]:
     """The body as one JSON object. Raises BadRequest or TooLarge."""
     return parse_object(await read_body(request))
 
 
 async def read_body(request: Request, limit: int = MAX_BODY_BYTES) -> bytes:
-    """Stops reading at the limit, declared or not."""
+    """Stops reading at the limit, declared or not. Raises TooLarge, or TooSlow for who sends below any pace."""
     declared = request.headers.get("content-length", "")
     if declared.isascii() and declared.isdigit() and int(declared) > limit:
         raise _too_large(declared, limit)
     pieces: list[bytes] = []
     size = 0
-    async for piece in request.stream():
-        size += len(piece)
-        if size > limit:
-            raise _too_large(f"more than {limit}", limit)
-        pieces.append(piece)
+    began = asyncio.get_running_loop().time()
+    try:
+        async with asyncio.timeout_at(began + PATIENCE_S) as patience, aclosing(request.stream()) as stream:
+            async for piece in stream:
+                size += len(piece)
+                if size > limit:
+                    raise _too_large(f"more than {limit}", limit)
+                pieces.append(piece)
+                patience.reschedule(began + PATIENCE_S + size / PACE_BYTES_S)
+    except TimeoutError:
+        raise TooSlow(
+            f"{size} bytes of the body came and then nothing, or too slowly; send it again in one go"
+        ) from None
     return b"".join(pieces)
 
 

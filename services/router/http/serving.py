@@ -11,6 +11,7 @@ import uvicorn
 from fastapi import FastAPI
 
 from schemas.errors import SettingsError
+from services.router.http.patience import Patient
 
 KEEP_CONNECTION_S = 75
 """Longer than the usual 60 s of proxies and client pools, so that they close first: the other way round a request is lost."""
@@ -42,6 +43,7 @@ async def serving(app: FastAPI, host: str, port: int, *, drain_s: int = 5) -> As
     """
     config = uvicorn.Config(
         app,
+        http=Patient,
         log_config=None,
         access_log=False,
         lifespan="off",
