@@ -42,6 +42,10 @@ def why_not(service: Benchmarker, owed: Debt, now_us: int) -> str | None:
     return service._rests_now(owed, now_us) or service._why_not(owed, now_us)
 
 
+async def for_ever() -> None:
+    await asyncio.Event().wait()
+
+
 async def paid(_: Debt, __: Asks) -> bool:
     return True
 
@@ -51,7 +55,7 @@ async def test_two_machines_never_compare_answers_about_one_domain_at_once() -> 
     service = benchmarker(idle_world(), paid)
     now_us = service._ground.now_us()
     assert why_not(service, debt("a", "w2"), now_us) is None
-    running = asyncio.create_task(asyncio.sleep(60))
+    running = asyncio.create_task(for_ever())
     service._payments[running] = Payment(debt("b", "w1"))
     assert why_not(service, debt("a", "w2"), now_us) == "answers about code are compared at this moment"
     assert why_not(service, debt("a", "w2", "maths"), now_us) is None
@@ -60,11 +64,11 @@ async def test_two_machines_never_compare_answers_about_one_domain_at_once() -> 
 
 
 async def test_a_payment_that_waits_for_what_does_not_come_is_given_up() -> None:
-    async def for_ever(_: Debt, __: Asks) -> bool:
-        await asyncio.Event().wait()
+    async def waits(_: Debt, __: Asks) -> bool:
+        await for_ever()
         return True
 
-    service = benchmarker(idle_world(), for_ever, pay_most_s=0.01)
+    service = benchmarker(idle_world(), waits, pay_most_s=0.01)
     service._begin(debt("a", "w1"))
     (payment,) = service._payments
     await asyncio.wait_for(payment, 10)
