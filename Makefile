@@ -14,7 +14,7 @@ $(PYTEST) -m "$(QUICK)" $(ARGS) --ignore=tests/acceptance -n 2 --dist loadfile
 endef
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test check format bench sim torture story-faults proof e2e e2e-quality e2e-ollama e2e-openwebui e2e-page e2e-compose e2e-nats e2e-duckdb docs lock clean
+.PHONY: help install demo test check format bench sim torture story-faults proof e2e e2e-quality e2e-ollama e2e-openwebui e2e-page e2e-clients e2e-agents e2e-fuzz e2e-compose e2e-nats e2e-duckdb docs lock clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -98,6 +98,14 @@ e2e-page: $(VENV)/.dev ## the page at / in Chromium: fleet, queue, explain, comp
 	-@test -d .parts/playwright || $(BIN)/python -m pip install -q --disable-pip-version-check --target .parts/playwright playwright==1.65.*
 	-@test -d .parts/axe/node_modules || npm install --prefix .parts/axe --no-audit --no-fund --silent axe-core@4.14.1
 	$(PYTEST) -m e2e -s -o faulthandler_timeout=900 tests/e2e/test_page.py $(ARGS)
+
+e2e-agents: $(VENV)/.dev ## opencode's and codex's command lines finish a scripted session through us (npm, 800 MB once)
+	@test -d .parts/npm/node_modules/opencode-ai || npm install -s --no-fund --no-audit --no-save --prefix .parts/npm \
+		openai@7 opencode-ai @openai/codex || echo "the agents cannot be had here; their tests will say so and skip"
+	$(PYTEST) -m e2e tests/e2e/test_agents.py $(ARGS)
+
+e2e-fuzz: $(VENV)/.dev ## schemathesis asks a whole fleet, thousands of requests of its making
+	$(PYTEST) -m e2e -s -o faulthandler_timeout=3600 tests/fuzz $(ARGS)
 
 e2e-compose: $(VENV)/.dev ## Dockerfile and compose.yaml on a real daemon (needs root; builds compose where missing)
 	$(PYTEST) -m e2e tests/e2e/test_compose.py $(ARGS)

@@ -1,4 +1,4 @@
-"""Senders who mean ill, or whose program is broken: each gets a clear error in the form of its surface, and nobody waits for it."""
+"""Senders who mean ill, or whose program is broken: each gets a clear error in its surface's form, and nobody waits for it."""
 
 from __future__ import annotations
 
