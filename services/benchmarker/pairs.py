@@ -1,8 +1,8 @@
 """Which two models are worth comparing next, on which prompt?
 
 Answers "where does one more verdict teach most?": the debt's model against the one whose strength is nearest and which it has met
-least, on a prompt that neither was judged on, or else seldom: many verdicts on one answer are one. Pure and deterministic: a draw
-is decided by a seed that is told.
+least, at first on prompts that neither was judged on: many verdicts on one answer are one. Pure and deterministic: a draw is
+decided by a seed that is told.
 """
 
 from __future__ import annotations
@@ -15,6 +15,8 @@ import msgspec
 
 from services.benchmarker.panel import Panel, Seat
 
+DIFFERENT_LEAST = 3
+"""A model's first verdicts rest on so many prompts; after that, answers that were given already are held against new ones."""
 QUALITY_LEAST = 0.02
 """Strengths are odds of qualities; nobody is infinitely good."""
 
@@ -96,9 +98,14 @@ def _times(met: Met, model: str, rival: str) -> int:
 
 
 def _judged_on(met: Met, models: tuple[str, str], prompt: str) -> tuple[int, int]:
-    """How often they were judged on the prompt: the one that was most, and both."""
-    times = [sum(n for (a, b, name), n in met.items() if name == prompt and model in (a, b)) for model in models]
-    return max(times), sum(times)
+    """How often those two were judged on it that still need different prompts; then, an answer that is there costs nothing."""
+    times, needy = [], []
+    for model in models:
+        on = [(name, n) for (one, other, name), n in met.items() if model in (one, other)]
+        times.append(sum(n for name, n in on if name == prompt))
+        if len({name for name, _ in on}) < DIFFERENT_LEAST:
+            needy.append(times[-1])
+    return max(needy, default=0), -sum(n > 0 for n in times)
 
 
 def _drawn(seed: int, *words: str) -> bytes:

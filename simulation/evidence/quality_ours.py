@@ -48,7 +48,7 @@ TASK_S = 120.0
 REAL_S, ANSWER_S, VERDICT_S = 10.0, 8.0, 2.0
 QUALITY_S = 30.0
 """What a debt of quality is taken to cost of the machine (``services.benchmarker.plugs``)."""
-CHECKED, JUDGED = 13, 1
+CHECKED, JUDGED = 13, 5
 """Prompts of a domain, about as many as the product's suites have."""
 
 

@@ -79,7 +79,7 @@ def test_evaluating_every_model_loses_less_than_counting_samples_once_a_better_o
     found = quality(0, tasks=360, joins_at=180)
     assert found["ours after"] < 0.6 * found["sample_count after"]
     assert 4 * found["shadow runs"] <= 360
-    assert found["newcomer runs"] >= 2
+    assert found["newcomer runs"] >= 1
 
 
 # -- voices ------------------------------------------------------------------------------------------------------------
