@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import Any
 
 from schemas.codec import encode
 from schemas.errors import BusError, HeadraceError
@@ -61,14 +60,21 @@ class Executor:
     ) -> None:
         self._bus, self._live, self._now, self._position, self._done = bus, live, now, position, done
         self._wake = wake
-        self._running: set[asyncio.Future[Any]] = set()
+        self._running: set[asyncio.Task[None]] = set()
+        self._tried = 0
+        """First tries whose answers are still to come."""
         self._closed = False
+
+    @property
+    def idle(self) -> bool:
+        """Whether everything that was started has come to an end."""
+        return not self._running and not self._tried
 
     def start(self, actions: list[Action]) -> None:
         """Set them all going, in order."""
         for action in actions:
-            sent = self._sent(action) if isinstance(action, Publish | PutItem) else None
-            self._watch(sent or asyncio.create_task(self._run(action)))
+            if not (isinstance(action, Publish | PutItem) and self._sent(action)):
+                self._watch(asyncio.create_task(self._run(action)))
 
     async def close(self) -> None:
         self._closed = True
@@ -77,20 +83,21 @@ class Executor:
         if self._running:
             await asyncio.wait(self._running)
 
-    def _watch(self, running: asyncio.Future[Any]) -> None:
+    def _watch(self, running: asyncio.Task[None]) -> None:
         self._running.add(running)
         running.add_done_callback(self._running.discard)
 
-    def _sent(self, action: Publish | PutItem) -> Answer | None:
-        """On its way, without a task that waits for its ack: most of what a router does. None: nothing was sent."""
+    def _sent(self, action: Publish | PutItem) -> bool:
+        """On its way, without a task that waits for its ack: most of what a router does. False: nothing was sent."""
         if isinstance(action, PutItem):
             subject, data = action.subject, b"" if action.look_first else encode_wire(action.item)
         else:
             subject, data = event_subject(type_of(action.event), action.event.by), self._encoded(action.event)
         sent = self._bus.try_stored(subject, data, action.msg_id, timeout_s=FIRST_S) if data else None
         if sent is not None:
+            self._tried += 1
             sent.add_done_callback(partial(self._answered, action))
-        return sent
+        return sent is not None
 
     @staticmethod
     def _encoded(event: AnyEvent) -> bytes:
@@ -102,6 +109,7 @@ class Executor:
 
     def _answered(self, action: Publish | PutItem, answer: Answer) -> None:
         """Stored, as nearly always; else again from the start, under the same id."""
+        self._tried -= 1
         if self._closed:
             return
         try:

@@ -146,7 +146,8 @@ def status_of(
     )
     if planned is not None and status.state == "waiting":
         status = msgspec.structs.replace(status, model=planned[0], expected_worker=planned[1])
-    return msgspec.structs.replace(status, **_running(live, now_us), **_ended(terminal))
+    changes = _running(live, now_us) | _ended(terminal)
+    return msgspec.structs.replace(status, **changes) if changes else status
 
 
 def _waited_until(task: Task, now_us: int) -> int:

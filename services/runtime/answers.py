@@ -55,13 +55,14 @@ class Answers:
         self._waiting.pop(token, None)
 
     def arrived(self, message: Arrived) -> None:
-        entry = self._waiting.get(message.subject.rpartition(b".")[2].decode())
-        if entry is not None and not entry.answer.done():
-            entry.answer.set_result(message)
+        asked = self._waiting.pop(message.subject.rpartition(b".")[2].decode(), None)
+        if asked is not None and not asked.answer.done():
+            asked.answer.set_result(message)
 
     def lost(self) -> None:
         """The connection is gone, and with it every answer that was on its way."""
-        for asked in list(self._waiting.values()):
+        waiting, self._waiting = self._waiting, {}
+        for asked in waiting.values():
             give_up(asked.answer)
 
     def denied(self, text: str) -> None:
@@ -74,9 +75,8 @@ class Answers:
         """Give up on what has waited for too long; the timer rests while nothing waits."""
         loop = asyncio.get_running_loop()
         now = loop.time()
-        for asked in list(self._waiting.values()):
-            if asked.until <= now:
-                give_up(asked.answer)
+        for token in [token for token, asked in self._waiting.items() if asked.until <= now]:
+            give_up(self._waiting.pop(token).answer)
         self._timer = loop.call_later(TICK_S, self._tick) if self._waiting else None
 
 

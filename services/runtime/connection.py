@@ -242,9 +242,7 @@ class Connection:
         reply = self._answers.reply(token)
         if not self.connected or self._closing or not self.line.try_say(subject, data, reply, headers):
             return None
-        answer = self._answers.expect(token, subject, timeout_s)
-        answer.add_done_callback(lambda _: self._answers.forget(token))
-        return answer
+        return self._answers.expect(token, subject, timeout_s)
 
     # -- connection --------------------------------------------------------------------------------------------------------
 

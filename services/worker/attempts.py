@@ -14,6 +14,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+import msgspec
+
 from schemas.events import AttemptFailed, Event, FailureClass, Phase, RunningAttempt, TaskCompleted, TaskStarted
 from schemas.subjects import end_id, fail_id, start_id
 from schemas.work import Answer, WorkItem
@@ -21,8 +23,7 @@ from schemas.work import Answer, WorkItem
 Key = tuple[str, int]
 
 
-@dataclass(frozen=True)
-class Claim:
+class Claim(msgspec.Struct, frozen=True):
     """Publish ``event`` under ``msg_id`` and wait for the PubAck -> ``claimed(key, own)``. ``own`` is True when stored, or
     when "duplicate" but the stored event has this event's id; False for another's. -> ``claim_failed`` if nothing is known."""
 
@@ -31,31 +32,27 @@ class Claim:
     msg_id: str
 
 
-@dataclass(frozen=True)
-class Run:
+class Run(msgspec.Struct, frozen=True):
     """Start the backend's stream -> ``finished(key, ...)`` exactly once, also after ``Stop``."""
 
     key: Key
     item: WorkItem
 
 
-@dataclass(frozen=True)
-class Stop:
+class Stop(msgspec.Struct, frozen=True):
     """Close the upstream stream now; the run then reports ``finished`` as cancelled."""
 
     key: Key
 
 
-@dataclass(frozen=True)
-class StoreAnswer:
+class StoreAnswer(msgspec.Struct, frozen=True):
     """Store the answer under its subject, until it is stored -> ``stored(key)``."""
 
     key: Key
     answer: Answer
 
 
-@dataclass(frozen=True)
-class Arm:
+class Arm(msgspec.Struct, frozen=True):
     """Arm pull round ``round`` of one item over all confirmed groups and the lane. Once all its pulls are sent, before whatever
     is sent later -> ``out(round)``; where that brings no command, once the server has them -> ``armed(round)``; its item ->
     ``item_arrived(round, ...)``; when it ends without one -> ``disarmed(round)``."""
@@ -63,8 +60,7 @@ class Arm:
     round: int
 
 
-@dataclass(frozen=True)
-class PublishEnd:
+class PublishEnd(msgspec.Struct, frozen=True):
     """Publish ``event`` under ``msg_id``, wait for the PubAck, as for Claim -> ``ended(key, own)``."""
 
     key: Key
@@ -72,23 +68,20 @@ class PublishEnd:
     msg_id: str
 
 
-@dataclass(frozen=True)
-class Ack:
+class Ack(msgspec.Struct, frozen=True):
     """Ack the work item: its end is in the log. Nothing to feed back."""
 
     key: Key
 
 
-@dataclass(frozen=True)
-class Terminate:
+class Terminate(msgspec.Struct, frozen=True):
     """``+TERM`` the work item with ``reason``: this delivery must never run. Nothing to feed back."""
 
     key: Key
     reason: str
 
 
-@dataclass(frozen=True)
-class SendCredit:
+class SendCredit(msgspec.Struct, frozen=True):
     """Send the absolute credit (``free``, ``running``). Nothing to feed back."""
 
 
@@ -233,12 +226,13 @@ class Attempts:
         """The answer is stored."""
         return self._arm_then_end(key, self.hands[key])
 
-    def ended(self, key: Key, own: bool, fenced: AttemptFailed) -> list[Command]:
-        """The end's id is decided. Another attempt's terminal fact: say that ours was fenced, which frees its permits."""
+    def ended(self, key: Key, own: bool, fenced: AttemptFailed | None = None) -> list[Command]:
+        """The end's id is decided. Another attempt's terminal fact: say that ours was ``fenced``, which frees its permits."""
         hand = self.hands[key]
         if hand.proves in self.rounds:
             self.rounds[hand.proves] = True
         if not own and isinstance(hand.end, TaskCompleted) and hand.stage == "ending":
+            assert fenced is not None  # the shell brings it with whatever is not its own
             hand.stage, hand.end = "fencing", fenced
             return [PublishEnd(key, fenced, fail_id(*key))]
         del self.hands[key]

@@ -217,11 +217,12 @@ class Execution:
     async def _publish_end(self, command: machine.PublishEnd) -> None:
         key, item = command.key, self._contexts[command.key].item
         own = await until_stored(lambda: is_ours(self._bus, command.event, command.msg_id))
-        fenced = failure(
-            item, self._stamp(key), "fenced", retryable=False, tokens=self.attempts.hands[key].tokens,
-            detail="another attempt's end stands",
-        )  # fmt: skip
-        await self._go_on(self.attempts.ended(key, own, self._describe(fenced, "ending")))
+        await self._go_on(self.attempts.ended(key, own, None if own else self._fenced(key, item)))
+
+    def _fenced(self, key: Key, item: WorkItem) -> AttemptFailed:
+        tokens, detail = self.attempts.hands[key].tokens, "another attempt's end stands"
+        event = failure(item, self._stamp(key), "fenced", retryable=False, tokens=tokens, detail=detail)
+        return self._describe(event, "ending")
 
     # -- the run -----------------------------------------------------------------------------------------------------------
 
@@ -286,9 +287,8 @@ class Execution:
 
     def _describe(self, event: AttemptFailed, phase: Phase) -> AttemptFailed:
         key = (event.task, event.attempt)
-        return described(
-            event, self._contexts[key], phase=phase, elapsed_s=round(self._clock.monotonic() - self._claimed_at[key], 6)
-        )
+        elapsed_s = round(self._clock.monotonic() - self._claimed_at[key], 6)
+        return described(event, self._contexts[key], phase=phase, elapsed_s=elapsed_s)
 
     def _stamp(self, key: Key) -> TaskStarted:
         """The claim with a fresh id and time: the envelope of the next fact about this attempt."""

@@ -7,9 +7,11 @@ from collections import Counter
 from dataclasses import dataclass, replace
 from typing import Any
 
+import pytest
 from hypothesis import given, settings, strategies as st
 
 from schemas import events
+from services.router.dispatch import bids
 from services.router.dispatch.live import Wait
 from services.router.dispatch.permits import Limit, Limits
 from services.router.dispatch.planner import BYPASSES_MOST, Plan, available
@@ -150,6 +152,19 @@ def test_a_plan_follows_from_what_is_known_and_not_from_the_order_in_memory(
     assert desk.plan() == first
     assert turned(desk).plan() == first
     assert desk.plan(explain=False).releases == first.releases
+
+
+@settings(max_examples=60, deadline=None)
+@given(FLEETS, QUEUES, LIMITS)
+def test_a_plan_is_the_same_whether_pairs_are_priced_all_at_once_or_one_by_one(
+    fleet: list[Box], queue: list[Ask], limits: Limits
+) -> None:
+    desk = world(fleet, queue, limits)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(bids, "FEW", 0)
+        one_by_one = desk.plan()
+        patch.setattr(bids, "FEW", 1_000)
+        assert desk.plan() == one_by_one
 
 
 @settings(max_examples=100, deadline=None)

@@ -5,16 +5,16 @@ Every action has a ``key`` that is unique while it is on its way, so that the en
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from schemas.events import AnyEvent
 from schemas.work import Control, WorkItem
 from services.router.dispatch.state import Key
 
 
-@dataclass(frozen=True)
-class Publish:
+class Publish(msgspec.Struct, frozen=True):
     """Store ``event`` in EVENTS under ``msg_id``. "Duplicate" is fine: whoever was first is in the log, and the fold reads it."""
 
     event: AnyEvent
@@ -25,8 +25,7 @@ class Publish:
         return self.msg_id
 
 
-@dataclass(frozen=True)
-class PutItem:
+class PutItem(msgspec.Struct, frozen=True):
     """Put ``item`` on ``subject`` under ``msg_id``, unless ``look_first`` and it is there already (after a restart). Then the
     shell records ``live.items[attempt] = (sequence, now)``."""
 
@@ -41,8 +40,7 @@ class PutItem:
         return f"item:{self.msg_id}"
 
 
-@dataclass(frozen=True)
-class DeleteItem:
+class DeleteItem(msgspec.Struct, frozen=True):
     """Delete the item by its sequence: a purge would keep its place in the group for an ack_wait."""
 
     attempt: Key
@@ -53,8 +51,7 @@ class DeleteItem:
         return f"delete:{self.attempt[0]}.{self.attempt[1]}"
 
 
-@dataclass(frozen=True)
-class Tell:
+class Tell(msgspec.Struct, frozen=True):
     """Send ``control`` to ``worker``. It may get lost; the engine repeats it while it is needed."""
 
     worker: str
@@ -66,8 +63,7 @@ class Tell:
         return f"tell:{self.worker}:{c.command}:{c.task}:{c.attempt}"
 
 
-@dataclass(frozen=True)
-class EnsureConsumer:
+class EnsureConsumer(msgspec.Struct, frozen=True):
     """Create or update consumer ``config`` and record ``live.confirmed[durable] = slots`` once the server has it."""
 
     durable: str
@@ -79,8 +75,7 @@ class EnsureConsumer:
         return f"consumer:{self.durable}"
 
 
-@dataclass(frozen=True)
-class DropConsumer:
+class DropConsumer(msgspec.Struct, frozen=True):
     """Delete the consumer that nobody holds and take it out of ``live.confirmed`` and ``live.unheld``. It has the key of the
     ``EnsureConsumer`` that a returning holder needs, so that they cannot overtake each other."""
 
@@ -91,8 +86,7 @@ class DropConsumer:
         return f"consumer:{self.durable}"
 
 
-@dataclass(frozen=True)
-class Wake:
+class Wake(msgspec.Struct, frozen=True):
     """Wake the machine of ``worker`` as the settings say for its ``name``: somebody's task waits for it."""
 
     worker: str

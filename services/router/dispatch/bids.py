@@ -21,6 +21,8 @@ from services.router.dispatch.permits import Counts
 from services.router.dispatch.state import RouterState, Task
 
 _Pairs = tuple[tuple[str, tuple[str, ...]], ...]
+FEW = 16
+"""Pairs that are priced all at once: what else wants them, above all the record of a release, then has them already."""
 NEARLY_EQUAL = 0.1
 """Of the service time: less than the spread of a speed that was measured ten times."""
 UNARMED = 10
@@ -106,6 +108,8 @@ class Bids:
             index = self.outlook.prefer(task, offers) if offers else None
             if index is not None:
                 return offers[index]
+        if len(self.machines) * len(self.pairs(task)) <= FEW:
+            return self._least(task, self.all(task, behind, counts, without))
         prompt, most = task.submitted.sizes.prompt_tokens, task.submitted.options.max_tokens
         best: Offer | None = None
         rank: tuple[bool, float, int, int] | None = None
@@ -117,8 +121,18 @@ class Bids:
             if rank is not None and (not machine.fresh, cost_s) > rank[:2]:
                 continue
             mine = (not machine.fresh, cost_s, priority, -machine.free)
-            if rank is None or mine < rank or (mine == rank and best is not None and _tie(task, machine, best)):
+            if rank is None or mine < rank or (mine == rank and best is not None and _tie(task, machine.worker, best)):
                 rank, best = mine, _offer(model, machine, speed, priority, parts, others_s, cost_s)
+        return best
+
+    def _least(self, task: Task, offers: list[Offer]) -> Offer | None:
+        """The same choice among offers that are all there."""
+        best: Offer | None = None
+        rank: tuple[bool, float, int, int] | None = None
+        for offer in offers:
+            mine = (not offer.fresh, offer.cost_s, offer.priority, -self.machines[offer.worker].free)
+            if rank is None or mine < rank or (mine == rank and best is not None and _tie(task, offer.worker, best)):
+                rank, best = mine, offer
         return best
 
     def all(self, task: Task, behind: int, counts: Counts, without: frozenset[str] = frozenset()) -> list[Offer]:
@@ -226,9 +240,9 @@ def _failed_on(task: Task) -> frozenset[str]:
     return frozenset(a.worker for a in task.attempts.values() if a.worker is not None and a.failure is not None)
 
 
-def _tie(task: Task, machine: Machine, best: Offer) -> bool:
+def _tie(task: Task, worker: str, best: Offer) -> bool:
     """Whether this machine goes before an equal one: by a lot that any reader of the log can draw again."""
-    return _lot(task, machine.worker) < _lot(task, best.worker)
+    return _lot(task, worker) < _lot(task, best.worker)
 
 
 def _lot(task: Task, worker: str) -> bytes:

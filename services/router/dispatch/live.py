@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+import msgspec
+
 from schemas.events import Credit, TaskRouted, WorkerLoad
 from services.router.dispatch.glance import Glance, glance_at
 from services.router.dispatch.state import Key, RouterState
@@ -64,8 +66,7 @@ class Lease:
     heard_at: float
 
 
-@dataclass(frozen=True)
-class Promise:
+class Promise(msgspec.Struct, frozen=True):
     """What a release on its way takes, before the fold shows it: a credit, permits, and so many seconds of its machine."""
 
     task: str

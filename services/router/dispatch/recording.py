@@ -6,7 +6,8 @@ Answers "what did it know, and why is it not what was said at first?" for the lo
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+
+import msgspec
 
 from schemas.events import Choice
 from services.router.dispatch.completion import Machine, worker_input
@@ -31,6 +32,6 @@ def recorded(
     mine, idea = (release.model, release.expected), first and (first.model, first.worker)
     as_good = any((o.model, o.worker) == idea and abs(o.cost_s - release.offer.cost_s) < TOLD_S for o in offers)
     if reason is None or as_good:
-        return replace(release, inputs=inputs, reason=reason)
+        return msgspec.structs.replace(release, inputs=inputs, reason=reason)
     told = sorted(offers, key=lambda o: ((o.model, o.worker) not in (mine, idea), not o.fresh, o.cost_s))
-    return replace(release, inputs=inputs, reason=reason, offers=tuple(told[:RECORDED_MOST]))
+    return msgspec.structs.replace(release, inputs=inputs, reason=reason, offers=tuple(told[:RECORDED_MOST]))

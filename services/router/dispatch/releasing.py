@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import msgspec
+
 from schemas.events import WorkerInput
 from schemas.prediction import factor
 from schemas.subjects import ANY_LANE, group_durable, lane_durable
@@ -22,8 +24,7 @@ ABOUT = 0.89
 """Half a step of the pull priorities, of which three double a machine's time: what they cannot tell apart is equal."""
 
 
-@dataclass(frozen=True)
-class Release:
+class Release(msgspec.Struct, frozen=True):
     """One task that may go now. ``lane`` is ``any`` or a worker's id; ``holders`` are all who may serve it; ``reason`` says why
     it is another pair than the first idea, and ``offers`` are all pairs then; ``behind`` counts the tasks waiting behind it;
     ``inputs`` is what the machines looked like."""
@@ -43,8 +44,7 @@ class Release:
     inputs: tuple[WorkerInput, ...] = ()
 
 
-@dataclass(frozen=True)
-class Refused:
+class Refused(msgspec.Struct, frozen=True):
     """Not now: ``code: words``."""
 
     reason: str

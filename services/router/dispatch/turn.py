@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from schemas.events import TaskReleased, TaskRouted
 from services.router.dispatch.glance import Glance
@@ -21,8 +22,7 @@ Decorate = Callable[[TaskReleased, Release, Task], TaskReleased]
 Route = Callable[[Task], TaskRouted | None]
 
 
-@dataclass(frozen=True)
-class Stamp:
+class Stamp(msgspec.Struct, frozen=True):
     """Who says it, when (for display) and with which ids: everything that a pure core must be given."""
 
     by: str
@@ -30,8 +30,7 @@ class Stamp:
     new_id: Callable[[], str]
 
 
-@dataclass(frozen=True)
-class Absence:
+class Absence(msgspec.Struct, frozen=True):
     """How long an interactive task waits where nobody is there for it (None: for ever), how long after a machine was told to
     wake, and the names of those that can be."""
 
@@ -40,8 +39,7 @@ class Absence:
     wakeable: frozenset[str] = frozenset()
 
 
-@dataclass(frozen=True)
-class Config:
+class Config(msgspec.Struct, frozen=True):
     """``route`` makes a task's decision, None while it cannot; ``decorate`` adds predictions to a release."""
 
     route: Route
@@ -53,8 +51,7 @@ class Config:
     absence: Absence = Absence()
 
 
-@dataclass(frozen=True)
-class Turn:
+class Turn(msgspec.Struct, frozen=True):
     """One call of ``decide``. ``now`` is heard time; ``epoch`` is ours and in force."""
 
     state: RouterState

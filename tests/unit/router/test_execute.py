@@ -43,7 +43,7 @@ class Doing:
     async def do(self, *actions: Action) -> None:
         mark_pending(self.live, list(actions))
         self.executor.start(list(actions))
-        await eventually(lambda: not self.executor._running)
+        await eventually(lambda: self.executor.idle)
 
 
 @pytest.fixture
@@ -78,18 +78,28 @@ async def test_facts_and_items_of_one_pass_are_stored_in_its_order_and_before_an
 
 
 async def test_a_first_try_without_an_answer_is_repeated_under_the_same_id(
-    doing: Doing, monkeypatch: pytest.MonkeyPatch
+    doing: Doing, bus: Bus, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Stored, and its ack lost: the second try is a duplicate, and the fact is there once."""
-    monkeypatch.setattr(execute, "FIRST_S", 0.0)
+    really = bus.try_stored
+
+    def unanswered(*said: Any, **options: Any) -> Any:
+        tried = really(*said, **options)
+        assert tried is not None
+        tried.set_result(None)
+        return tried
+
+    monkeypatch.setattr(bus, "try_stored", unanswered)
     await doing.do(Publish(EVENT, "t"), PutItem(("t", 1), ITEM, SUBJECT, "t.1", look_first=False))
     assert (doing.live.pending, doing.live.items) == ({"t": 1}, {("t", 1): (1, 7.0)})
 
 
 async def test_what_is_still_unanswered_at_the_end_is_let_go(doing: Doing) -> None:
+    doing.live.pending["t"] = None
     doing.executor.start([Publish(EVENT, "t")])
     await doing.executor.close()
-    assert not doing.executor._running
+    await eventually(lambda: doing.executor.idle)
+    assert (doing.live.pending, doing.looked) == ({"t": None}, 0)
 
 
 @pytest.mark.parametrize("is_unwanted", [False, True])
@@ -151,10 +161,11 @@ async def test_closing_leaves_nothing_running(doing: Doing, bus: Bus, monkeypatc
     async def never(*_: Any, **__: Any) -> None:
         await asyncio.Event().wait()
 
-    monkeypatch.setattr(bus, "publish_stored", never)
+    monkeypatch.setattr(bus, "try_stored", lambda *_, **__: None)
+    monkeypatch.setattr(bus, "publish_event", never)
     doing.executor.start([Publish(EVENT, "t")])
     await doing.executor.close()
-    assert not doing.executor._running
+    assert doing.executor.idle
 
 
 async def test_a_duplicate_that_the_fold_has_passed_is_no_busy_loop(

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import dataclasses
-
+import msgspec
 import pytest
 
 from schemas import events
@@ -66,7 +65,7 @@ def test_the_same_state_gives_the_same_decisions() -> None:
             desk.join(worker, "m", "n")
         for n in range(5):
             desk.submit(f"t{n}", model="mn"[n % 2])
-        return [dataclasses.astuple(action) for action in desk.settle()]
+        return [msgspec.structs.astuple(action) for action in desk.settle()]
 
     assert play() == play()
 
