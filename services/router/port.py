@@ -201,6 +201,10 @@ class RouterPort(BenchPort, PullPort, Protocol):
         """From memory, else from the projector."""
         ...
 
+    async def give_up(self, task: str) -> None:
+        """Its only client is gone for good: an interactive task that nobody else follows is cancelled at once."""
+        ...
+
     def follow(self, task: str) -> AbstractAsyncContextManager[AsyncIterator[Update]]:
         """Updates from the task's present state to its end, whichever came first: tokens already seen are replayed.
 

@@ -245,6 +245,12 @@ class RouterService(Questions, Evidence, Benching, Pulling):
         self._step()
         return True
 
+    async def give_up(self, task: str) -> None:
+        found, channel = self.desk.state.task(task), self.channels.get(task)
+        followed = channel is not None and bool(channel.readers)
+        if not followed and (found is None or found.submitted.urgency == "interactive"):
+            await self.cancel(task, "its client went away")
+
     def follow(self, task: str) -> AbstractAsyncContextManager[AsyncIterator[Update]]:
         return self._readers.follow(task)
 

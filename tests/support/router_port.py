@@ -267,6 +267,9 @@ class MemoryRouter:
         await play.cancel(reason)
         return True
 
+    async def give_up(self, task: str) -> None:
+        await self.cancel(task, "its client went away")
+
     async def status(self, task: str) -> TaskStatus | None:
         play = self.plays.get(task)
         return play.status if play is not None else None

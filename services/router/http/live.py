@@ -1,6 +1,7 @@
 """How is a task followed over one connection? Headers at the right moment, keep-alives in silence, a goodbye that is noticed.
 
-A client that closes its connection ends the follower at once, whatever the task is doing; the router's grace time does the rest.
+A client that closes its connection ends the follower at once, whatever the task is doing. Who can come back has the router's
+grace time; who cannot has nothing more to gain from the task.
 Starlette's own StreamingResponse would do for tokens, but its status and headers are fixed before anything is known.
 """
 
@@ -102,6 +103,9 @@ class Lasting(Response, ABC):
     async def on_failure(self, line: Line, problem: Problem) -> None:
         """The router failed, not what is followed: end the response with ``problem``, whatever was sent before."""
 
+    async def on_gone(self) -> None:
+        """The client is gone before the end. By itself that costs it nothing: the router's grace time does the rest."""
+
     def still_here(self) -> bytes:
         """What is written in silence, so that nobody in between cuts the line."""
         return KEEP_ALIVE
@@ -110,7 +114,8 @@ class Lasting(Response, ABC):
         line = Line(send)
         ticker = asyncio.ensure_future(self._tick(line))
         try:
-            await until_gone(receive, self._follow(line))
+            if not await until_gone(receive, self._follow(line)):
+                await self.on_gone()
         except asyncio.CancelledError:
             await self.on_failure(
                 line, STOPPED

@@ -44,6 +44,10 @@ class OllamaLive(Live):
         self.submitted = submitted
         self.status: TaskStatus | None = None
 
+    async def on_gone(self) -> None:
+        """As Ollama: hanging up is Stop."""
+        await self.router.give_up(self.task)
+
     async def on_update(self, line: Line, update: Update) -> bool:
         match update:
             case StatusUpdate(status=status):

@@ -76,6 +76,11 @@ class Talk(Lasting):
             return
         await self.on_all_ended(line)
 
+    async def on_gone(self) -> None:
+        """These APIs have no way back to an answer: hanging up is their word for Stop (case 41)."""
+        for one in self.submitted:
+            await self.router.give_up(one.task)
+
     async def _follow_one(self, line: Line, at: int) -> None:
         async with self.router.follow(self.submitted[at].task) as updates:
             async for update in updates:
