@@ -46,7 +46,9 @@ def operations(schema: Any) -> Iterator[Operation]:
         yield result.ok()
 
 
-def examine(operation: Operation, url: str, examples: int, names: Mapping[str, str]) -> Counter[int]:
+def examine(
+    operation: Operation, url: str, examples: int, names: Mapping[str, str], *, shrink: bool = True
+) -> Counter[int]:
     """How often each status was answered. ``names``: what paths and fields may be called so that somebody knows them.
 
     Raises Broken. It blocks: call it in a thread of its own where the server is in this process."""
@@ -65,7 +67,7 @@ def examine(operation: Operation, url: str, examples: int, names: Mapping[str, s
         deadline=None,
         database=None,
         derandomize=True,
-        phases=[Phase.generate, Phase.shrink],
+        phases=[Phase.generate, *([Phase.shrink] if shrink else [])],
         suppress_health_check=list(HealthCheck),
     )
     @given(made, st.sampled_from((0, 1, 2, None)), st.booleans(), st.booleans(), st.randoms(use_true_random=False))

@@ -1,6 +1,6 @@
 """A model that plays a coding agent's mind by a script: read the file, edit it, say that it is done. In OpenAI's form.
 
-Answers "does an agent finish its work with these answers?". It looks at which tools there are and at how many results came back, and
+Answers "does an agent finish its work with these answers?". It looks at which tools there are and how many results came back, and
 calls the next one of the script by whatever name and form the agent has for it. Nothing here knows Headrace.
 """
 

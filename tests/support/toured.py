@@ -46,8 +46,15 @@ async def toured(*, as_ollama: bool = False) -> AsyncIterator[str]:
     """The URL of one that serves while the block runs."""
     app = FastAPI(openapi_url=None)
     (_ollama if as_ollama else _openai)(app)
+    for kind in (AttributeError, IndexError, KeyError, TypeError, ValueError):
+        app.add_exception_handler(kind, _refuse)
     async with serving(app, "127.0.0.1", 0, drain_s=1) as url:
         yield url
+
+
+async def _refuse(_request: Request, error: Exception) -> Response:
+    """What it cannot read is a bad request, as everywhere."""
+    return JSONResponse({"error": f"bad request: {error!r}"}, 400)
 
 
 # -- OpenAI's form -----------------------------------------------------------------------------------------------------------
@@ -203,6 +210,11 @@ def _ollama(app: FastAPI) -> None:
         asked = await request.json()
         text = said([asked.get("prompt") or ""], asked.get("images") or [])
         return missing(asked) or _lines(asked, text, lambda word: {"response": word}, [])
+
+    @app.post("/api/pull")
+    async def pull() -> Response:
+        lines = [{"status": "pulling manifest"}, {"status": "success"}]
+        return StreamingResponse((json.dumps(line) + "\n" for line in lines), media_type="application/x-ndjson")
 
     @app.post("/api/embed")
     async def embed(request: Request) -> Response:
