@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import os
 import random
+from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
@@ -31,6 +32,8 @@ IDLE, SLOW = 2_000, 200
 LARGE = b"x" * 40_000_000
 DEEP = b"[" * 2_000_000
 BROKEN = b'{"messages": "' + b"\xff" * 1_000_000 + b'"}'
+VALID = b'{"messages": [{"role": "user", "content": "' + b"water " * 5_000_000 + b'"}]}'
+"""30 MB that are read to their end, and then are too long for a task."""
 POST = b"POST /v1/chat/completions HTTP/1.1\r\nHost: h\r\n"
 
 
@@ -41,13 +44,13 @@ async def test_what_hostile_senders_cost_the_others(tmp_path: Path) -> None:
     ):
         await load(lines, 3.0)
         before = await load(lines, SECONDS)
-        async with hostile(proof.stack.router_url):
+        async with hostile(proof.stack.router_url) as answered:
             beside = await load(lines, SECONDS)
         after = await load(lines, SECONDS)
     alone = before + after
     print(
         f"\nalone p50 {ms(median(alone))}, p95 {ms(p95(alone))}; beside hostile senders p50 {ms(median(beside))}, "
-        f"p95 {ms(p95(beside))}: {p95(beside) / p95(alone):.2f} times the p95"
+        f"p95 {ms(p95(beside))}: {p95(beside) / p95(alone):.2f} times the p95; the large bodies were answered {dict(answered)}"
     )
 
 
@@ -61,16 +64,17 @@ async def load(lines: Lines, seconds: float) -> list[float]:
 
 
 @asynccontextmanager
-async def hostile(url: str) -> AsyncIterator[None]:
-    """All of them, for as long as the block runs."""
+async def hostile(url: str) -> AsyncIterator[Counter[str]]:
+    """All of them, for as long as the block runs. What the large ones were answered."""
+    answered: Counter[str] = Counter()
     address = urlsplit(url)
     host, port = str(address.hostname), int(address.port or 80)
     works: list[Callable[[str, int], Awaitable[None]]] = [idle] * IDLE + [slow_head] * SLOW + [slow_body] * SLOW
-    works += [sender(LARGE), sender(LARGE), sender(DEEP), sender(BROKEN)]
+    works += [sender(each, answered) for each in (LARGE, LARGE, DEEP, BROKEN, VALID)]
     running = [asyncio.create_task(again(work, host, port)) for work in works]
     await until(2.0)
     try:
-        yield
+        yield answered
     finally:
         for each in running:
             each.cancel()
@@ -114,7 +118,7 @@ async def trickle(host: str, port: int, rest: bytes, first: bytes = b"") -> None
         writer.close()
 
 
-def sender(body: bytes) -> Callable[[str, int], Awaitable[None]]:
+def sender(body: bytes, answered: Counter[str]) -> Callable[[str, int], Awaitable[None]]:
     async def send(host: str, port: int) -> None:
         reader, writer = await asyncio.open_connection(host, port)
         try:
@@ -122,7 +126,7 @@ def sender(body: bytes) -> Callable[[str, int], Awaitable[None]]:
             for at in range(0, len(body), 1 << 18):
                 writer.write(body[at : at + (1 << 18)])
                 await writer.drain()
-            await reader.read()
+            answered[(await reader.readline()).decode().strip()] += 1
         finally:
             writer.close()
 
