@@ -48,8 +48,8 @@ REPLAY_REFRESH_S = 60.0
 PUBLISH_AT_ONCE = 500
 REST = 20
 """Snapshots and recomputations rest 20 times as long as they took: each is at most 5 % of the time, however long the log.
-Recomputations count their CPU time [80 ms of it are the query's own, with two samples]: by the clock, 2 s on a busy machine became
-40 s in which nobody learned anything."""
+Recomputations count their CPU time [80 ms of it are the query's own, with two samples]: by the clock, 2 s on a busy machine
+became 40 s in which nobody learned anything."""
 AGAIN_S = 0.5
 AGAIN_MOST_S = 30.0
 
