@@ -88,8 +88,8 @@ class Projector(Section, frozen=True, kw_only=True):
 
 
 class Benchmarker(Section, frozen=True, kw_only=True):
-    """``on`` false does nothing unasked. ``probe_tokens`` is a probe's length, ``budget`` the share of a machine's awake time that
-    unasked work may take, ``idle_s`` how long nobody may have used it before, ``stale_days`` when a measurement is too old.
+    """``on`` false does nothing unasked. ``probe_tokens`` is a probe's length, ``budget`` the share of a machine's awake time
+    that unasked work may take, ``idle_s`` how long nobody may have used it before, ``stale_days`` when a measurement is too old.
     ``shadow``: let models answer side by side to judge them, on prompts of our own, on the users' too with ``own_prompts``."""
 
     on: bool = True

@@ -9,8 +9,7 @@ import msgspec
 from rich.console import Console
 
 from schemas.bias import Judge, Records, share
-from services.cli.judges_table import judges
-from services.cli.judges_table import share as words
+from services.cli.judges_table import judges, share as words
 
 SOUND = Judge(
     model="phi4:14b",
