@@ -33,7 +33,7 @@ LARGE = b"x" * 40_000_000
 DEEP = b"[" * 2_000_000
 BROKEN = b'{"messages": "' + b"\xff" * 1_000_000 + b'"}'
 VALID = b'{"messages": [{"role": "user", "content": "' + b"water " * 5_000_000 + b'"}]}'
-"""30 MB that are read to their end, and then are too long for a task."""
+"""30 MB that are a task like any other: it holds one of the slots for a minute."""
 POST = b"POST /v1/chat/completions HTTP/1.1\r\nHost: h\r\n"
 
 
@@ -122,7 +122,7 @@ def sender(body: bytes, answered: Counter[str]) -> Callable[[str, int], Awaitabl
     async def send(host: str, port: int) -> None:
         reader, writer = await asyncio.open_connection(host, port)
         try:
-            writer.write(POST + b"Connection: close\r\nContent-Length: %d\r\n\r\n" % len(body))
+            writer.write(POST + b"Content-Length: %d\r\n\r\n" % len(body))
             for at in range(0, len(body), 1 << 18):
                 writer.write(body[at : at + (1 << 18)])
                 await writer.drain()
