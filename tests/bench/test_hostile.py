@@ -29,6 +29,8 @@ pytestmark = pytest.mark.bench
 SECONDS = float(os.environ.get("HEADRACE_BENCH_SECONDS", "30"))
 RATE = 20.0
 IDLE, SLOW = 2_000, 200
+Work = Callable[[str, int], Awaitable[None]]
+"""From a host and a port."""
 LARGE = b"x" * 40_000_000
 DEEP = b"[" * 2_000_000
 BROKEN = b'{"messages": "' + b"\xff" * 1_000_000 + b'"}'
@@ -69,7 +71,7 @@ async def hostile(url: str) -> AsyncIterator[Counter[str]]:
     answered: Counter[str] = Counter()
     address = urlsplit(url)
     host, port = str(address.hostname), int(address.port or 80)
-    works: list[Callable[[str, int], Awaitable[None]]] = [idle] * IDLE + [slow_head] * SLOW + [slow_body] * SLOW
+    works: list[Work] = [*[idle] * IDLE, *[slow_head] * SLOW, *[slow_body] * SLOW]
     works += [sender(each, answered) for each in (LARGE, LARGE, DEEP, BROKEN, VALID)]
     running = [asyncio.create_task(again(work, host, port)) for work in works]
     await until(2.0)
@@ -81,7 +83,7 @@ async def hostile(url: str) -> AsyncIterator[Counter[str]]:
         await asyncio.gather(*running, return_exceptions=True)
 
 
-async def again(work: Callable[[str, int], Awaitable[None]], host: str, port: int) -> None:
+async def again(work: Work, host: str, port: int) -> None:
     while True:
         with suppress(OSError, asyncio.IncompleteReadError):
             await work(host, port)
@@ -118,7 +120,7 @@ async def trickle(host: str, port: int, rest: bytes, first: bytes = b"") -> None
         writer.close()
 
 
-def sender(body: bytes, answered: Counter[str]) -> Callable[[str, int], Awaitable[None]]:
+def sender(body: bytes, answered: Counter[str]) -> Work:
     async def send(host: str, port: int) -> None:
         reader, writer = await asyncio.open_connection(host, port)
         try:

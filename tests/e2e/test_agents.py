@@ -9,8 +9,9 @@ import asyncio
 import json
 import os
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -100,7 +101,7 @@ async def test_codex_reads_a_file_edits_it_and_is_done(tmp_path: Path) -> None:
 def shell_steps() -> Steps:
     """The agent's versions have had three tools for a shell, each with a form of its own."""
     commands = ("cat greeting.txt", "sed -i s/world/friend/ greeting.txt")
-    forms = {
+    forms: dict[str, Callable[[str], dict[str, Any]]] = {
         "exec_command": lambda line: {"cmd": line},
         "shell_command": lambda line: {"command": line},
         "shell": lambda line: {"command": ["bash", "-c", line]},
