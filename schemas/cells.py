@@ -276,5 +276,5 @@ def more_streams(sample: Sample) -> int:
 
 
 def quantile(values: list[int], percent: int) -> int | None:
-    """The value at rank ⌊(n − 1) · percent / 100⌋: an observed one, so the same in Python and SQL."""
-    return sorted(values)[(len(values) - 1) * percent // 100] if values else None
+    """The least value that ``percent`` % of them are at most, the ⌈n · percent / 100⌉th: an observed one, so the same in SQL."""
+    return sorted(values)[(len(values) * percent + 99) // 100 - 1] if values else None

@@ -23,9 +23,9 @@ RESTART = ("why", "seq", "at_us", "n", "rate")
 
 
 def _quantile(values: str, percent: int, when: str) -> str:
-    """An observed value at rank ⌊(n − 1) · percent / 100⌋, as ``schemas.cells.quantile``; NULL of no values."""
+    """The ⌈n · percent / 100⌉th of the observed values, as ``schemas.cells.quantile``; NULL of no values."""
     live = f"FILTER (WHERE {when} AND NOT old AND w > 0)"
-    return f"list_extract(list_sort(list({values}) {live}), (count(*) {live} - 1) * {percent} // 100 + 1)"
+    return f"list_extract(list_sort(list({values}) {live}), (count(*) {live} * {percent} + 99) // 100)"
 
 
 def _sums(name: str, value: str, when: str, weight: str = "w") -> str:
