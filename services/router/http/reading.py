@@ -6,7 +6,6 @@ Nothing here may answer a bad request with anything but BadRequest or TooLarge.
 from __future__ import annotations
 
 import asyncio
-import re
 from collections.abc import Iterable, Mapping
 from contextlib import aclosing
 from typing import Any, TypeVar
@@ -15,6 +14,7 @@ import msgspec
 from starlette.requests import Request
 
 from schemas.errors import HeadraceError
+from services.router.http.faults import explained
 from services.router.port import TooLarge
 
 MAX_BODY_BYTES = 32 * 1024 * 1024
@@ -25,8 +25,6 @@ PACE_BYTES_S = 16 * 1024
 """A body may take ``PATIENCE_S``, and a second more for each 16 KiB: a tenth of what a bad mobile network carries."""
 
 T = TypeVar("T")
-
-_AT = re.compile(r" - at `\$\.?(.*)`$")
 
 
 class BadRequest(HeadraceError, ValueError):
@@ -97,7 +95,7 @@ def typed(values: Mapping[str, Any], kind: type[T], *, prefix: str = "", strict:
     try:
         return msgspec.convert(values, type=kind, strict=strict)
     except msgspec.ValidationError as error:
-        raise _named(str(error), prefix) from error
+        raise BadRequest(*explained(str(error), kind, values, prefix)) from error
 
 
 def check_messages(messages: Iterable[Any]) -> tuple[dict[str, Any], ...]:
@@ -153,17 +151,6 @@ def _check_calls(calls: Any, field: str) -> None:
         function = call.get("function") if isinstance(call, dict) else None
         if not isinstance(function, dict) or not isinstance(function.get("name"), str):
             raise BadRequest(f"{field}[{at}].function.name is not a text", f"{field}[{at}].function.name")
-
-
-def _named(message: str, prefix: str) -> BadRequest:
-    """msgspec ends its messages with the path; a missing or unknown field is named before it."""
-    found = _AT.search(message)
-    path = found[1] if found else ""
-    name = re.search(r"(?:required field|unknown field) `([^`]+)`", message)
-    parts = [part for part in (prefix, path, name[1] if name else "") if part]
-    field = ".".join(parts) or None
-    words = _AT.sub("", message)
-    return BadRequest(f"{field}: {words}" if field else words, field)
 
 
 def _too_large(size: str, limit: int) -> TooLarge:
