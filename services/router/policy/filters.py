@@ -121,9 +121,9 @@ def has_the_context(pair: Pair, request: RouteRequest) -> str | None:
         return None
     asked = request.wants.context
     if asked is not None and asked > context:
-        return f"context: {asked} tokens were asked for, has {context}"
+        return f"context: {asked} tokens were asked for, {pair.model} has {context}"
     if request.prompt_tokens > ESTIMATE_ERROR * context:
-        return f"context: the prompt has about {request.prompt_tokens} tokens, has {context}"
+        return f"context: the prompt has about {request.prompt_tokens} tokens, {pair.model} has {context}"
     return None
 
 
@@ -152,7 +152,7 @@ def has_room_for_the_answer(pair: Pair, request: RouteRequest) -> str | None:
     need = request.prompt_tokens + (request.max_tokens or 0)
     if context is None or need <= context:
         return None
-    return f"room: prompt and answer may need {need} tokens, has {context}"
+    return f"room: prompt and answer may need {need} tokens, {pair.model} has {context}"
 
 
 HARD: tuple[Filter, ...] = (

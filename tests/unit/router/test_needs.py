@@ -42,7 +42,7 @@ def test_an_embedding_of_a_chat_model_and_a_chat_of_an_embedding_model() -> None
 
 def test_a_context_that_the_model_does_not_have() -> None:
     error = refused(RouteRequest(prompt_tokens=1, wants=Wants(model="plain", context=4096)))
-    assert str(error) == "4096 tokens were asked for, has 2048; these can: able, unsaid"
+    assert str(error) == "4096 tokens were asked for, plain has 2048; these can: able, unsaid"
 
 
 def test_a_route_is_refused_only_where_no_target_and_no_fallback_can() -> None:

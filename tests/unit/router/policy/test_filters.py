@@ -75,10 +75,10 @@ def test_a_context_asked_for_is_exact_and_an_estimate_is_not() -> None:
     kept, reasons = judge(small, large, unknown, asks=RouteRequest(prompt_tokens=1, wants=Wants(context=4096)))
     assert kept == ["large"], "who does not say serves only where nobody says"
     assert reasons.pop("unknown").startswith("undeclared: ")
-    assert reasons == {"small": "context: 4096 tokens were asked for, has 2048"}
+    assert reasons == {"small": "context: 4096 tokens were asked for, a has 2048"}
     kept, reasons = judge(small, large, asks=RouteRequest(prompt_tokens=5000))
     assert kept == ["large"]
-    assert reasons == {"small": "context: the prompt has about 5000 tokens, has 2048"}
+    assert reasons == {"small": "context: the prompt has about 5000 tokens, a has 2048"}
     assert judge(small, asks=RouteRequest(prompt_tokens=3000))[0] == ["small"]
 
 
