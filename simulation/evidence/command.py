@@ -11,6 +11,7 @@ import time
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
+from services.runtime.logs import configure
 from simulation.evidence.cases import CASES, SEEDS
 from simulation.evidence.claims import CLAIMS, document
 from simulation.evidence.report import Numbers, Results, missed
@@ -20,7 +21,7 @@ START, END = "<!-- evidence: make sim writes it -->", "<!-- end of evidence -->"
 
 def main(argv: list[str]) -> int:
     args = _arguments(argv)
-    os.environ.setdefault("HEADRACE_LOG_LEVEL", "error")  # the product's own parts run here, and say so line by line
+    configure({"HEADRACE_LOG_LEVEL": "error"} | os.environ)  # the product's own parts run here, and say so line by line
     if args.seed is not None:
         return _one(args.case, args.seed)
     began = time.monotonic()
