@@ -161,8 +161,11 @@ async def _lines(answer: httpx.Response) -> AsyncIterator[str]:
 
 def _message(error: dict[str, Any]) -> str:
     """The router's words without its advice to HTTP clients; ``_hint`` says what to type."""
-    words = str(error.get("message"))
-    return words.partition("; GET ")[0]
+    words = str(error.get("message")).partition("; GET ")[0]
+    if error.get("code") == "unauthorized":
+        return words.partition("; send ")[0]
+    _, _, unknown = words.partition(": no worker is called ")  # where it stood in the body, nobody typed
+    return f"no worker is called {unknown}" if unknown else words
 
 
 def task_path(task: str, *more: str) -> str:
@@ -179,6 +182,10 @@ def _hint(error: dict[str, Any]) -> str | None:
             return "`headrace stats` lists what was measured"
         case "not_found":
             return "this router may be older than the command: `headrace --version`"
+        case "unauthorized":
+            return "HEADRACE_KEY must be one of the keys behind the router's [keys]"
+        case "forbidden":
+            return "HEADRACE_KEY must be a key that may do this, or do it on the router's own machine without one"
         case "unknown_worker":
             return "`headrace fleet` lists the machines"
         case "unknown_task":
@@ -187,7 +194,7 @@ def _hint(error: dict[str, Any]) -> str | None:
             return f"say it again in {error['retry_after_s']:.0f} s"
         case "busy" | "not_stored" if error.get("retry_after_s"):
             return f"try again in {error['retry_after_s']:g} s; `headrace queue` shows what is before you"
-    return None
+    return "`headrace fleet` lists the machines" if "no worker is called" in str(error.get("message")) else None
 
 
 def _json(answer: httpx.Response) -> Any:

@@ -11,7 +11,7 @@ from schemas.errors import HeadraceError
 
 
 class Exit(IntEnum):
-    """Exit codes of ``headrace``; 2 is also what the argument parser uses. docs/how-to/cli.md lists them."""
+    """Exit codes of ``headrace``; 2 is also what the argument parser uses. docs/how-to/command-line.md lists them."""
 
     OK = 0
     FAILED = 1

@@ -37,7 +37,8 @@ def pull(
             ends = await asyncio.gather(*(one(client, machine, model, told) for machine in machines))
         failed = {machine: error for machine, error in zip(machines, ends, strict=True) if error is not None}
         if failed:
-            raise CommandFailed("; ".join(f"{machine}: {error}" for machine, error in failed.items()))
+            words = (error if machine in error else f"{machine}: {error}" for machine, error in failed.items())
+            raise CommandFailed("; ".join(words), hint="`headrace fleet` lists the machines and what they run")
         if not json:
             out.print(f"{model} is on {', '.join(machines)}", markup=False)
 
@@ -66,9 +67,9 @@ async def one(client: RouterClient, machine: str, model: str, told: Told) -> str
         async for last in lines(client, machine, model):
             told(machine, last)
     except CommandFailed as error:
-        return str(error)
+        return str(error).removeprefix("worker: ")
     if (said := last.get("error")) is not None:
-        return str(said)
+        return str(said).removeprefix("worker: ")
     return None if last.get("status") == "success" else "the router broke off; is the machine still there?"
 
 

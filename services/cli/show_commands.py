@@ -195,5 +195,9 @@ def prompt_of(words: list[str] | None) -> str:
         )
     text = sys.stdin.read()
     if not text.strip():
-        raise CommandFailed("the prompt on stdin is empty", code=Exit.USAGE)
+        raise CommandFailed(
+            "the prompt on stdin is empty",
+            hint='write it behind the command: headrace ask "What is a headrace?"',
+            code=Exit.USAGE,
+        )
     return text

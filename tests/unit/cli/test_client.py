@@ -52,6 +52,21 @@ async def test_a_routers_own_refusal_keeps_its_words_and_its_way_out() -> None:
     assert "headrace stats" in (error.hint or "")
 
 
+@pytest.mark.parametrize(
+    ("status", "code", "message", "words", "hint"),
+    [
+        (400, "invalid_request", "constraints.worker: no worker is called 'a'", "no worker is called 'a'", "fleet"),
+        (401, "unauthorized", "the key is not known here; send one of", "the key is not known here", "HEADRACE_KEY"),
+        (403, "forbidden", "only an admin key may", "only an admin key may", "HEADRACE_KEY"),
+    ],
+)  # fmt: skip
+async def test_a_refusal_is_told_in_words_of_the_command_line(
+    status: int, code: str, message: str, words: str, hint: str
+) -> None:
+    error = await refusal(status, json.dumps({"error": {"code": code, "message": message, "nearest": []}}))
+    assert str(error) == words and hint in (error.hint or "")
+
+
 async def test_a_router_without_the_path_may_be_older() -> None:
     said = {"code": "not_found", "message": "GET /stats/map: Not Found; GET / lists the paths", "nearest": []}
     error = await refusal(404, json.dumps({"error": said}), "/stats/map")
