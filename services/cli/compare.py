@@ -7,6 +7,7 @@ printed whole when it has ended. What was predicted always stands beside what it
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from typing import Any
 
 import msgspec
@@ -96,7 +97,7 @@ def _panel(comparison: Comparison, entry: int, width: int, lines: int | None) ->
         tail = text.splitlines()[-lines:]
         room = lines * max(10, width - 4)
         shown = Text("\n".join(tail)[-room:])
-    foot = "" if entry not in comparison.ends else foot_words(comparison, entry)
+    foot = "" if entry not in comparison.ends else foot_words(comparison, entry, width - 4)
     style = "green" if _is_good(comparison.ends.get(entry)) else "yellow" if entry in comparison.ends else "dim"
     return Panel(
         shown, title=Text(comparison.title(entry), style="bold"), title_align="left", subtitle=foot or None,
@@ -121,14 +122,17 @@ def state(comparison: Comparison, entry: int) -> str:
     return f"waiting: {status.get('reason') or 'no machine is free'}"
 
 
-def foot_words(comparison: Comparison, entry: int) -> str:
-    """``3.20 s (4.00 s predicted), 63.2 tok/s``."""
+def foot_words(comparison: Comparison, entry: int, width: int | None = None) -> str:
+    """``3.20 s (4.00 s predicted), 63.2 tok/s``; where that is too wide, what the table below says too goes."""
     spent = comparison.ends[entry].get("spent")
     if spent is None:
         return ""
     predicted = comparison.entries[entry]["predicted"].get("total_s")
     words = f"{known(spent['took_s'], numbers.seconds)} ({known(predicted, numbers.seconds)} predicted)"
-    return words if spent["tokens_per_s"] is None else f"{words}, {numbers.rate(spent['tokens_per_s'])}"
+    whole = words if spent["tokens_per_s"] is None else f"{words}, {numbers.rate(spent['tokens_per_s'])}"
+    if width is None or len(whole) <= width:
+        return whole
+    return words if len(words) <= width else known(spent["took_s"], numbers.seconds)
 
 
 def plain(comparison: Comparison, entry: int) -> str:
@@ -157,12 +161,23 @@ def times(comparison: Comparison) -> RenderableType:
             took, known(row["predicted"].get("total_s"), numbers.seconds), known(spent.get("tokens_per_s"), numbers.plain),
             known(spent.get("cost_s"), numbers.plain), known(row["cost_s"], numbers.plain), row["task"],
         )  # fmt: skip
-    lines: list[RenderableType] = [table]
+    lines: list[RenderableType] = [table, *(Text(note, style="dim") for note in _notes(comparison))]
     lines += [
         Text(f"left out: {gone['model']} on {gone['worker_name'] or gone['worker']}: {gone['reason']}", style="dim")
         for gone in comparison.removed
     ]
     return Group(*lines, *(Text(verdict_words(verdict, comparison)) for verdict in comparison.judged))
+
+
+def _notes(comparison: Comparison) -> Iterator[str]:
+    """What the table's words mean: each unknown has a reason."""
+    spent = [end["spent"] for end in comparison.ends.values() if end.get("spent")]
+    if any(of["load_s"] is None for of in spent):
+        yield "load unknown: its model server does not tell it"
+    if any(of["tokens_per_s"] is None or of["decode_s"] is None for of in spent):
+        yield "decode or tok/s unknown: the answer was too short, or its model server does not count"
+    if spent:
+        yield "cost: seconds, less what the predicted quality is worth; the least is best, only differences count"
 
 
 def verdict_words(verdict: Json, comparison: Comparison) -> str:

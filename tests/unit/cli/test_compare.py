@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from rich.console import Console, RenderableType
 
-from services.cli.compare import Comparison, columns, plain, state, times, verdict_words
+from services.cli.compare import Comparison, columns, foot_words, plain, state, times, verdict_words
 from services.cli.sse import ServerEvent
 
 ROW = {"worker": "w-1", "worker_name": "desktop", "predicted": {"total_s": 4.0}, "cost_s": -66.0, "resident": True}
@@ -88,3 +88,18 @@ def test_a_verdict_names_the_sides_and_leaves_other_words_alone() -> None:
     )
     nobody = verdict_words({**verdict, "judge": None, "words": "no third model"}, heard())
     assert nobody == "nobody judged 1 (qwen3) against 2 (llama3): no third model"
+
+
+def test_each_unknown_has_a_reason_below_the_table_and_the_cost_its_meaning() -> None:
+    comparison = heard(end(1, "blue"), end(2, "grey"))
+    assert "unknown" not in shown(times(comparison), 120) and "only differences count" in shown(times(comparison), 120)
+    comparison.ends[1]["spent"] = SPENT | {"load_s": None}
+    assert "load unknown: its model server does not tell it" in shown(times(comparison), 120)
+
+
+@pytest.mark.parametrize(
+    ("width", "foot"),
+    [(None, "3.20 s (4.00 s predicted), 63.2 tok/s"), (30, "3.20 s (4.00 s predicted)"), (12, "3.20 s")],
+)
+def test_a_foot_that_is_too_wide_is_shortened_at_a_word(width: int | None, foot: str) -> None:
+    assert foot_words(heard(end(1, "blue")), 1, width) == foot
