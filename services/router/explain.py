@@ -24,7 +24,7 @@ from schemas.events import (
 )
 from services.router.comparison import compare
 from services.router.decision_words import Names, decision_words, named, seconds
-from services.router.judgement_words import judgement_words
+from services.router.judgement_words import judgement_words, replaced
 from services.router.policy.routes import AUTO
 from services.router.port import TaskStatus
 
@@ -103,12 +103,14 @@ def explain_words(
         known = [event for event in known if not isinstance(event, TaskSubmitted)]
     expected: dict[int, TaskReleased] = {}
     started: dict[int, TaskStarted] = {}
+    taken_back = replaced(known)
     for event in known:
         if isinstance(event, TaskReleased):
             expected[event.attempt] = event
         if isinstance(event, TaskStarted):
             started[event.attempt] = event
-        words += _event_words(event, routed, expected, names)
+        told = _event_words(event, routed, expected, names)
+        words += [f"{line[:-1]} (replaced by a later word)." for line in told] if event.id in taken_back else told
     return words + _now(status, names)
 
 

@@ -5,7 +5,9 @@ Answers "what speaks for this answer, and what against it?". Weak evidence is ca
 
 from __future__ import annotations
 
-from schemas.events import QualityJudged
+from collections.abc import Iterable
+
+from schemas.events import AnyEvent, QualityJudged
 from services.router.signals import words_of
 
 _THUMBS = {1.0: "Rated good", 0.5: "Rated neither good nor bad", 0.0: "Rated bad"}
@@ -26,3 +28,16 @@ def judgement_words(event: QualityJudged) -> str:
     if event.source == "thumb":
         return f"{_THUMBS.get(event.value, f'Rated {event.value:.2f} of 1')}{by}{told}."
     return f"{'Checked' if event.source == 'check' else 'Judged'} {event.value:.2f} of 1{by}{told}."
+
+
+def replaced(events: Iterable[AnyEvent]) -> frozenset[str]:
+    """The ids of people's words that a later word of theirs about the same answer took the place of: they count nothing."""
+    last: dict[object, str] = {}
+    gone: set[str] = set()
+    for event in events:
+        if isinstance(event, QualityJudged) and event.source == "thumb":
+            key = (event.tasks, event.client)
+            if key in last and last[key] != event.id:
+                gone.add(last[key])
+            last[key] = event.id
+    return frozenset(gone)

@@ -8,7 +8,7 @@ import pytest
 
 from schemas.events import QualityJudged, TaskSubmitted
 from services.router.explain import explain_words
-from services.router.judgement_words import judgement_words
+from services.router.judgement_words import judgement_words, replaced
 from services.router.port import TaskStatus
 from support import builders
 
@@ -36,3 +36,26 @@ def test_a_tasks_explanation_tells_what_was_said_of_its_answer() -> None:
     event = builders.build(QualityJudged, **(ALONE | {"source": "signal", "value": 0.0, "signal": "empty"}))
     told = explain_words(TaskStatus(task="t", state="completed"), None, [builders.build(TaskSubmitted), event])
     assert told[-1] == "The answer was empty: weak evidence against it."
+
+
+def said(id_: str, value: float, client: str = "me", **fields: Any) -> QualityJudged:
+    return builders.build(
+        QualityJudged,
+        id=id_,
+        **(ALONE | {"source": "thumb", "tasks": ("t",), "value": value, "client": client} | fields),
+    )
+
+
+def test_a_word_that_its_sayer_replaced_is_told_as_replaced() -> None:
+    events = [builders.build(TaskSubmitted), said("a", 1.0), said("b", 1.0, "you"), said("c", 0.7)]
+    told = explain_words(TaskStatus(task="t", state="completed"), None, events)
+    assert told[-3:] == ["Rated good by me (replaced by a later word).", "Rated good by you.", "Rated 0.70 of 1 by me."]
+
+
+def test_words_about_other_answers_and_of_judges_replace_nothing() -> None:
+    beside = [
+        said("b", 1.0, tasks=("t", "u"), peer="x"),
+        said("c", 0.0, source="check"),
+        said("d", 0.0, source="check"),
+    ]
+    assert replaced([said("a", 1.0), *beside]) == frozenset()
