@@ -79,7 +79,9 @@ async def _on_refusal(request: Request, error: Exception) -> Response:
 
 async def _on_http(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
-    words = f"{request.method} {request.url.path}: {error.detail}; GET / lists the paths"
+    allowed = (error.headers or {}).get("allow") or (error.headers or {}).get("Allow")
+    may = f", only {allowed}" if error.status_code == 405 and allowed else ""
+    words = f"{request.method} {request.url.path}: {error.detail}{may}; GET /openapi.json lists the paths"
     return _answer(request, http_problem(error.status_code, words))
 
 

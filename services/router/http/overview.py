@@ -26,7 +26,11 @@ This is a Headrace router. A browser sees its page here.
   POST /route                  submit a prompt; then GET /task/{id}/stream
   GET  /route/preview?prompt=  what it would decide
   GET  /explain/{id}           why it decided so
+  POST /compare  /feedback     everybody's answers side by side; what one was worth
+  GET  /bench                  what is measured unasked; POST has the suites run
+  GET  /openapi.json           all paths
   POST /v1/chat/completions    for any OpenAI client, with model "auto" or one of GET /v1/models
+  POST /v1/messages            for Anthropic's clients
 
 Ollama is running, in a way: OLLAMA_HOST set to this address shows the fleet to whatever speaks Ollama.
 """

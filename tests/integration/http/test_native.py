@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncIterator
 
 import httpx
@@ -175,9 +176,19 @@ async def test_an_unknown_task_is_404(http: httpx.AsyncClient, path: str) -> Non
 
 
 async def test_unknown_paths_and_methods_are_named(http: httpx.AsyncClient) -> None:
-    assert (await http.get("/nowhere")).json()["error"]["code"] == "not_found"
+    error = (await http.get("/nowhere")).json()["error"]
+    assert error["code"] == "not_found" and "GET /openapi.json lists the paths" in error["message"]
     reply = await http.put("/route")
     assert (reply.status_code, reply.json()["error"]["code"]) == (405, "method_not_allowed")
+    assert "PUT /route: Method Not Allowed, only POST; GET /openapi.json" in reply.json()["error"]["message"]
+
+
+async def test_what_a_newcomer_reads_at_the_root_names_paths_that_there_are(http: httpx.AsyncClient) -> None:
+    words = (await http.get("/")).text
+    named = set(re.findall(r"(?<!\w)/[a-z][\w./]*", words)) - {"/task/", "/explain/", "/stream"}
+    assert named >= {"/compare", "/feedback", "/bench", "/openapi.json", "/v1/messages"}
+    paths = set((await http.get("/openapi.json")).json()["paths"])
+    assert named - {"/openapi.json"} <= paths
 
 
 async def test_a_task_is_followed_from_its_queue_to_its_end(wire: httpx.AsyncClient, router: MemoryRouter) -> None:
