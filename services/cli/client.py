@@ -189,7 +189,10 @@ def _hint(error: dict[str, Any]) -> str | None:
         case "unknown_worker":
             return "`headrace fleet` lists the machines"
         case "unknown_task":
-            return "is the id whole? `headrace queue` lists what waits and runs; older tasks are known while the projector runs"
+            return (
+                "is it a task's id, and whole (a run of bench and a comparison have others)? `headrace queue` lists what waits "
+                "and runs; older tasks are known while the projector runs"
+            )
         case "not_rated" if error.get("retry_after_s"):
             return f"say it again in {error['retry_after_s']:.0f} s"
         case "busy" | "not_stored" if error.get("retry_after_s"):

@@ -184,7 +184,8 @@ def _submitted(event: TaskSubmitted, names: Names) -> str:
     asked = asked or " Model and machine are the router's choice."
     kind = " ".join(filter(None, (f"{event.kind} task", language, f"of the domain {domain.label} ({method}{sure})")))
     why = f" {_BENCH[event.bench.purpose]}{_because(event.bench)}." if event.bench is not None else ""
-    return f"A {kind}, about {event.sizes.prompt_tokens} tokens long, {event.urgency}.{why}{asked}"
+    limit = f", at most {event.options.max_tokens} to answer" if event.options.max_tokens is not None else ""
+    return f"A {kind}, about {event.sizes.prompt_tokens} tokens long{limit}, {event.urgency}.{why}{asked}"
 
 
 def _because(bench: Bench) -> str:

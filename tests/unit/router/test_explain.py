@@ -9,6 +9,7 @@ import pytest
 
 from schemas import events
 from schemas.events import AnyEvent, TaskRouted
+from schemas.parts import Options
 from services.benchmarker.debts import Reason
 from services.router.explain import explain_words, hold_words
 from services.router.port import TaskStatus
@@ -37,6 +38,12 @@ def test_a_completed_task_is_told_from_the_question_to_the_answer() -> None:
         "qwen3:8b on desk answered with 240 tokens in 3.25 s (reading the prompt 0.24 s, writing 3.00 s)."
     )
     assert words[-1] == "4.00 s had been predicted of desk; it took 3.25 s."
+
+
+def test_the_most_that_may_be_answered_is_told_since_it_shortens_what_is_predicted() -> None:
+    limited = msgspec.structs.replace(SUBMITTED, options=Options(max_tokens=20))
+    assert "tokens long, at most 20 to answer, interactive." in explain(limited, ROUTED)[0]
+    assert "to answer" not in explain(msgspec.structs.replace(SUBMITTED, options=Options()), ROUTED)[0]
 
 
 def test_the_decision_is_told_once_whether_or_not_it_is_among_the_events() -> None:
