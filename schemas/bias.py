@@ -206,9 +206,8 @@ def weigh(
     weight, words = 1.0, []
     longer_won = (own[1] > peer[1]) == (value == 1.0)
     if "length" in judge.flags and value != 0.5 and is_unlike(own[1], peer[1]) and longer_won:
-        weight *= (
-            1.0 - judge.lengthy.low
-        ) / judge.lengthy.low  # as many longer wins are taken off as length alone explains
+        low = judge.lengthy.low
+        weight *= min(1.0, (1.0 - low) / low)  # as many longer wins are taken off as length alone explains
         words.append("it likes longer answers")
     if related:
         weight *= KIN_WEIGHT
