@@ -57,6 +57,10 @@ SPARE: dict[Which, tuple[tuple[str, ...], ...]] = {
     "quality": (("p50", "p95"), ("newest",), ("from",), ("judged",), ("± pts",)),
 }
 """What goes below its row where the terminal is narrow, in this order."""
+NO_SPEED = "tok/s unknown: nothing like it was measured yet"
+NO_QUALITY = (
+    "quality unknown: no such answer was checked, judged or rated yet; `headrace bench` asks questions with a check"
+)
 LEARNED = {"slowdown": "further|stream>", "others_weight": "others'|weight>"}
 """Shown with the speeds once somebody saw it: it takes samples of two kinds."""
 
@@ -199,6 +203,10 @@ def _below(body: Json, rows: list[Json], which: Which) -> list[RenderableType]:
         told.append(LEGEND)
     if any(not row["worker"] for row in rows):
         told.append(f"{NOBODY} judged wherever it ran")
+    if which != "quality" and any(rate(row["expected"]["decode"]) == numbers.UNKNOWN for row in rows):
+        told.append(NO_SPEED)
+    if which != "speed" and any(points(row["expected"]["quality"]) == numbers.UNKNOWN for row in rows):
+        told.append(NO_QUALITY)
     changed = [row for row in rows if row.get("restarted")]
     told += [
         f"{row['model']} · {row['domain']} · {row.get('worker_name') or NOBODY} {restarted(row)}"

@@ -87,6 +87,18 @@ def test_a_guess_is_unknown_and_what_was_worked_out_is_marked() -> None:
     assert cells(body, "desktop", "code").count("unknown") == 2
 
 
+def test_each_unknown_has_its_reason_below_the_table_and_only_there_where_it_is_shown() -> None:
+    body = stats_pages.rows(household(), guesses=True)
+    for row in body["rows"]:
+        row["expected"]["quality"].update(level="cell"), row["expected"]["decode"].update(level="cell")
+    assert "unknown:" not in text_of(stats_table.stats(body))
+    body["rows"][0]["expected"]["quality"].update(level="prior", n=0)
+    assert "quality unknown: no such answer was checked" in text_of(stats_table.stats(body))
+    assert "unknown:" not in text_of(stats_table.stats(body, "speed"))
+    body["rows"][0]["expected"]["decode"].update(level="prior", n=0)
+    assert "tok/s unknown: nothing like it" in text_of(stats_table.stats(body, "speed"))
+
+
 def test_a_judgement_without_a_machine_has_no_speed() -> None:
     body = stats_pages.rows(household())
     row = cells(body, "writing")
