@@ -163,6 +163,8 @@ def _explain(
         near = difflib.get_close_matches(unknown[1], known, n=1)
         hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(known)}"
         return SettingsError(f"{f'{shown}.{unknown[1]}'.strip('.')} is not a setting ({path}); {hint}")
+    if keys[:1] == ["keys"] and "matching regex" in message:  # the value may be the key itself: it is not repeated
+        message = "is no SHA-256 in 64 hex digits; printf %s KEY | sha256sum makes it"
     return SettingsError(f"{shown}: {message[:1].lower()}{message[1:]} ({source.get(shown, path)})")
 
 

@@ -86,6 +86,7 @@ def test_variables_of_others_are_none_of_our_business() -> None:
         ("[limits.model]\nnames = {ok = 1, 'big' = 0}", "limits.model.names.big", ">= 1"),
         ("[domains.code]\nwords = ['def']", "domains.code.words", "did you mean words_"),
         ("[worker]\nname = 'any'", "worker.name", "choose another"),
+        ("[keys]\nme = { sha256 = 'abc' }", "keys.me.sha256: is no SHA-256", "printf %s KEY | sha256sum"),
     ],
 )
 def test_a_wrong_key_of_the_file_is_named(tmp_path: Path, text: str, key: str, hint: str) -> None:
