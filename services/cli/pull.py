@@ -87,7 +87,7 @@ def _told(machines: list[str], *, as_json: bool) -> Any:
         TextColumn("{task.description}", markup=False), BarColumn(), DownloadColumn(binary_units=True),
         TransferSpeedColumn(),
     )  # fmt: skip
-    with Progress(*columns, console=err, transient=not err.is_terminal) as progress:
+    with Progress(*columns, console=err, disable=not err.is_terminal) as progress:
         yield Bars(progress, many=len(machines) > 1)
 
 

@@ -65,5 +65,6 @@ async def test_what_went_wrong_is_told_for_its_machine(shell: Shell) -> None:
     shell.router.pull_words = [PullProgress(error="file does not exist")]
     assert await shell.type("pull", "nope", "--on", "desktop") == Exit.FAILED
     assert "desktop: file does not exist" in shell.err
+    assert shell.err.startswith("headrace: "), "no empty line where there is no bar"
     assert await shell.type("pull", "m", "--on", "laptop") == Exit.FAILED
     assert "llama.cpp, which cannot fetch models" in shell.err
