@@ -53,7 +53,7 @@ def why_not(debt: Debt, fleet: Fleet, now_us: int, *, cost_s: float = 0.0, rules
         not_now(fleet, machine, now_us, rules)
         or _taken(fleet, machine, now_us, free=debt.free)
         or _tells_too_little(debt, machine, now_us)
-        or _loads(debt, fleet, machine, now_us)
+        or loads_too_soon(debt, fleet, machine, now_us)
         or _over_budget(debt, fleet, machine, cost_s, rules)
         or unread(fleet, machine)
     )
@@ -196,7 +196,7 @@ def _tells_too_little(debt: Debt, machine: Machine, now_us: int) -> str | None:
     return None
 
 
-def _loads(debt: Debt, fleet: Fleet, machine: Machine, now_us: int) -> str | None:
+def loads_too_soon(debt: Debt, fleet: Fleet, machine: Machine, now_us: int) -> str | None:
     """A model that is not in memory takes its time, and perhaps another one's place."""
     if not debt.loads and not debt.evicts:
         return None

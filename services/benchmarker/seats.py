@@ -6,11 +6,12 @@ its own budget and without a use by others. Pure.
 
 from __future__ import annotations
 
+from schemas.events import ModelInfo
 from schemas.statistics import Statistics, effective
-from services.benchmarker.budget import STANDARD, UNREAD, Rules, why_not
+from services.benchmarker.budget import STANDARD, UNREAD, Rules, loads_too_soon, why_not
 from services.benchmarker.debts import Debt, answers, fits, resident
 from services.benchmarker.panel import Panel, Seat
-from services.benchmarker.state import Fleet
+from services.benchmarker.state import Fleet, Machine
 
 
 def panel_of(fleet: Fleet, stats: Statistics, domain: str, now_us: int, *, rules: Rules = STANDARD) -> Panel:
@@ -21,9 +22,7 @@ def panel_of(fleet: Fleet, stats: Statistics, domain: str, now_us: int, *, rules
         work = Debt(kind="probe", model="", worker=worker, domain=domain, reason="unmeasured", gain=0.0)
         if why_not(work, fleet, now_us, rules=rules) not in (None, UNREAD):  # its next heartbeat is waited for
             continue
-        for info in machine.report.models:
-            if not answers(machine, info) or not (resident(machine, info) or fits(machine, info)):
-                continue
+        for info in _ready(machine, fleet, now_us):
             known = effective(stats, info.name, domain, worker, model_bytes=info.bytes, now_us=now_us)
             seats.append(
                 Seat(
@@ -37,3 +36,17 @@ def panel_of(fleet: Fleet, stats: Statistics, domain: str, now_us: int, *, rules
                 )
             )
     return Panel(seats=tuple(seats))
+
+
+def _ready(machine: Machine, fleet: Fleet, now_us: int) -> list[ModelInfo]:
+    """What is in memory, as told after the last work there; and after a rest one more that fits beside it: a second might not."""
+    if machine.load is None or machine.load_us <= machine.ended_us:
+        return []
+    able = [info for info in machine.report.models if answers(machine, info)]
+    there = [info for info in able if resident(machine, info)]
+    load = Debt(
+        kind="probe", model="", worker=machine.report.worker, domain="", reason="unmeasured", gain=0.0, loads=True
+    )
+    if loads_too_soon(load, fleet, machine, now_us) is not None:
+        return there
+    return there + [info for info in able if info not in there and fits(machine, info)][:1]

@@ -207,7 +207,8 @@ class Fleet(msgspec.Struct, kw_only=True):
             return
         match event:
             case TaskRouted():
-                task.where = frozenset(c.worker for c in event.candidates)
+                silent = {worker.worker for worker in event.inputs if not worker.alive}  # they may be heard again
+                task.where = frozenset(c.worker for c in event.candidates) | silent
                 task.speeds = {
                     (c.model, c.worker): rate * factor(c.others_use, _value(c.others_weight), _value(c.use_known))
                     for c in event.candidates

@@ -63,9 +63,9 @@ def test_who_dropped_out_is_told_with_the_reason() -> None:
     ]
 
 
-async def decided(proof: Proof) -> TaskRouted:
-    """A real task's decision."""
-    task = await proof.submit("Sort a list.", domain="code")
+async def decided(proof: Proof, what: str) -> TaskRouted:
+    """A real task's decision. Each asks for something else: the same again would be a word against the answer before."""
+    task = await proof.submit(f"Sort a {what}.", domain="code")
     await proof.ended(task)
     return (await proof.said(TaskRouted, task))[0][1]
 
@@ -77,13 +77,13 @@ async def test_s6_two_moves_of_one_rank_read_differently(tmp_path: Path) -> None
         known = await ids(proof)
         names = {worker: name for name, worker in known.items()}
         await tell(proof, *ran(known["desk"], MODEL, 40.0, n=60), *ran(known["laptop"], MODEL, 60.0, n=60))
-        before = await decided(proof)
+        before = await decided(proof, "list")
         say_use(tmp_path, "laptop", 0.6)
         await beats(proof, 2)
-        pushed = await decided(proof)
+        pushed = await decided(proof, "heap")
         say_use(tmp_path, "laptop", 0.0)
         await tell(proof, *ran(known["desk"], MODEL, 200.0, n=60))
-        rose = await decided(proof)
+        rose = await decided(proof, "deck")
 
         assert [names[w] for w in (winner(before)[1], winner(pushed)[1], winner(rose)[1]) if w] == [
             "laptop",
