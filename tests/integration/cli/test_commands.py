@@ -62,7 +62,7 @@ async def test_ask_names_its_task_on_stderr_and_an_id_cut_short_is_called_so(she
     await shell.type("ask", "hi")
     assert "; task t1" in shell.err
     assert await shell.type("explain", "t") == Exit.NOT_FOUND
-    assert "is the id whole?" in shell.err
+    assert "is it a task's id, and whole" in shell.err
 
 
 async def test_the_answer_alone_is_on_stdout(shell: Shell) -> None:

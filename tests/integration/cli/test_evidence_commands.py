@@ -70,7 +70,7 @@ async def test_what_is_no_rating_is_refused_with_the_way_out(shell: Shell) -> No
         assert await shell.type(*words) == Exit.USAGE
         assert "up" in shell.err
     assert await shell.type("feedback", "nobody", "up") == Exit.NOT_FOUND
-    assert "is the id whole?" in shell.err
+    assert "is it a task's id, and whole" in shell.err
 
 
 async def test_in_a_pipe_each_answer_is_printed_whole_with_what_it_took(shell: Shell) -> None:
