@@ -69,11 +69,12 @@ async def test_a_run_grades_a_real_model_and_its_grades_become_statistics(stack:
 
 
 async def test_interrupted_it_gives_up_what_is_left(stack: Stack) -> None:
-    process = await headrace(stack, "bench", "-d", "writing")
     async with await Bus.connect(stack.nats_url, name="test") as bus:
+        before = len(await whole_log(bus))
+        process = await headrace(stack, "bench", "-d", "writing")
 
         async def asked() -> bool:
-            return any(isinstance(event, TaskSubmitted) for event in await whole_log(bus))
+            return any(isinstance(event, TaskSubmitted) for event in (await whole_log(bus))[before:])
 
         await eventually(asked, within_s=60)
         process.send_signal(signal.SIGINT)
@@ -81,12 +82,12 @@ async def test_interrupted_it_gives_up_what_is_left(stack: Stack) -> None:
         assert process.returncode == Exit.INTERRUPTED, err.decode()
 
         async def given_up() -> bool:
-            log = await whole_log(bus)
+            log = (await whole_log(bus))[before:]
             ended = {event.task for event in log if isinstance(event, BenchCompleted | TaskCancelled)}
             return {event.task for event in log if isinstance(event, TaskSubmitted)} == ended
 
         await eventually(given_up, within_s=60)
-        tasks = len([event for event in await whole_log(bus) if isinstance(event, TaskSubmitted)])
+        tasks = len([event for event in (await whole_log(bus))[before:] if isinstance(event, TaskSubmitted)])
     assert tasks < 5, "an interrupted run asks nothing more"
 
 
