@@ -6,7 +6,6 @@ Answers "how is it started?". Its files lie in ``<data>/projector``; one process
 from __future__ import annotations
 
 import argparse
-import gc
 import os
 import sys
 from pathlib import Path
@@ -16,10 +15,8 @@ from services.projector.service import Projector
 from services.projector.store import Store
 from services.runtime.bus import Bus
 from services.runtime.lifecycle import Lifecycle, run_service
+from services.runtime.memory import settle
 from services.runtime.settings import load
-
-GC_THRESHOLD = (50_000, 20, 20)
-"""Events and rows are trees by the ten thousand, never cycles: looking through them 70 times as often costs 4 % of a replay."""
 
 YIELDS_BY = 5
 """Niceness: where cores are few, whoever answers a prompt goes before whoever writes about it."""
@@ -40,8 +37,7 @@ def main(arguments: list[str] | None = None) -> int:
         return 2
     data = given.data or settings.data_dir
     os.nice(YIELDS_BY)
-    gc.freeze()
-    gc.set_threshold(*GC_THRESHOLD)
+    settle()  # not only when it is ready: a replay makes trees by the ten thousand and no circles, and looking costs 4 % of it
 
     async def projector(life: Lifecycle) -> None:
         nats, mine = settings.nats, settings.projector

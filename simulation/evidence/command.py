@@ -15,6 +15,7 @@ from services.runtime.logs import configure
 from simulation.evidence.cases import CASES, SEEDS
 from simulation.evidence.claims import CLAIMS, document
 from simulation.evidence.report import Numbers, Results, missed
+from simulation.pages import write_between
 
 START, END = "<!-- evidence: make sim writes it -->", "<!-- end of evidence -->"
 
@@ -65,10 +66,7 @@ def _write(results: Results, text: str, folder: Path) -> None:
 
     for path in draw(results, folder / "images"):
         print(f"wrote {path}")
-    page = folder / "simulation.md"
-    before, _, rest = page.read_text(encoding="utf-8").partition(START)
-    _, _, after = rest.partition(END)
-    page.write_text(f"{before}{START}\n\n{text}\n{END}{after}", encoding="utf-8")
+    write_between(folder / "simulation.md", START, END, text)
 
 
 def _arguments(argv: list[str]) -> argparse.Namespace:

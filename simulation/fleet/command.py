@@ -13,6 +13,7 @@ from pathlib import Path
 
 from simulation.fleet.cases import CASES, Numbers
 from simulation.fleet.report import FLEETS, Results, document, missed
+from simulation.pages import write_between
 
 SEEDS = 32
 FEWER = {"sleep": 8, "drift": 8, "joining": 16, "promises": 10}
@@ -71,10 +72,7 @@ def _write(results: Results, text: str, folder: Path) -> None:
 
     for path in draw(results, folder / "images"):
         print(f"wrote {path}")
-    page = folder / "simulation.md"
-    before, _, rest = page.read_text(encoding="utf-8").partition(START)
-    _, _, after = rest.partition(END)
-    page.write_text(f"{before}{START}\n\n{text}\n{END}{after}", encoding="utf-8")
+    write_between(folder / "simulation.md", START, END, text)
 
 
 def _arguments(argv: list[str]) -> argparse.Namespace:
