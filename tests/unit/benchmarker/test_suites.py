@@ -6,6 +6,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from hatchling.builders.wheel import WheelBuilder
 
 from services.benchmarker.graders import grade
 from services.benchmarker.suites import FOLDER, Prompt, SuiteFault, load, read, suites
@@ -84,8 +85,7 @@ def test_all_faults_are_told_at_once(tmp_path: Path) -> None:
 
 
 def test_the_suites_are_in_the_wheel(tmp_path: Path) -> None:
-    """Built as it is released; without the build tool nothing can be said."""
-    hatchling = pytest.importorskip("hatchling.builders.wheel", reason="hatchling is not installed")
-    wheel = next(hatchling.WheelBuilder(str(FOLDER.parents[2])).build(directory=str(tmp_path), versions=["standard"]))
+    """Built as it is released."""
+    wheel = next(WheelBuilder(str(FOLDER.parents[2])).build(directory=str(tmp_path), versions=["standard"]))
     inside = zipfile.ZipFile(wheel).namelist()
     assert {f"services/benchmarker/suites/{file.name}" for file in FOLDER.glob("*.toml")} <= set(inside)
