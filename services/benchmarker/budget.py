@@ -53,7 +53,7 @@ def why_not(debt: Debt, fleet: Fleet, now_us: int, *, cost_s: float = 0.0, rules
         not_now(fleet, machine, now_us, rules)
         or _taken(fleet, machine, now_us, free=debt.free)
         or _tells_too_little(debt, machine, now_us)
-        or loads_too_soon(debt, fleet, machine, now_us)
+        or _loads(debt, fleet, machine, now_us)
         or _over_budget(debt, fleet, machine, cost_s, rules)
         or unread(fleet, machine)
     )
@@ -196,14 +196,16 @@ def _tells_too_little(debt: Debt, machine: Machine, now_us: int) -> str | None:
     return None
 
 
-def loads_too_soon(debt: Debt, fleet: Fleet, machine: Machine, now_us: int) -> str | None:
+def _loads(debt: Debt, fleet: Fleet, machine: Machine, now_us: int) -> str | None:
+    return loads_too_soon(fleet, machine, now_us, evicts=debt.evicts) if debt.loads or debt.evicts else None
+
+
+def loads_too_soon(fleet: Fleet, machine: Machine, now_us: int, *, evicts: bool = False) -> str | None:
     """A model that is not in memory takes its time, and perhaps another one's place."""
-    if not debt.loads and not debt.evicts:
-        return None
     near = neighbours(fleet, machine.report.worker)
     since_us = max(max(m.used_us, m.boot_us, m.woke_us) for w, m in fleet.machines.items() if w in near)
     idle_s = (now_us - since_us) / US
-    if debt.evicts and idle_s < EVICTS_AFTER_S:
+    if evicts and idle_s < EVICTS_AFTER_S:
         return "another model would have to go, and the machine was used less than 10 min ago"
     return (
         "the model would have to be loaded, and the machine was used a moment ago" if idle_s < LOADS_AFTER_S else None

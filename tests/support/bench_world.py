@@ -30,6 +30,7 @@ from schemas.events import (
     Tokens,
     Urgency,
     Wants,
+    WorkerInput,
     WorkerLoad,
     WorkerReported,
 )
@@ -143,7 +144,8 @@ class World:
         )  # fmt: skip
         return task
 
-    def route(self, task: str, *pairs: tuple[str, str], decode: float = 50.0) -> None:
+    def route(self, task: str, *pairs: tuple[str, str], decode: float = 50.0, silent: tuple[str, ...] = ()) -> None:
+        """``silent`` were not heard then."""
         told = tuple(
             Candidate(
                 model=m, worker=w, cost_s=1.0, predicted=Prediction(), prefill=UNKNOWN, load=UNKNOWN, quality=UNKNOWN,
@@ -154,7 +156,7 @@ class World:
         self.say(
             TaskRouted(
                 id=f"{task}.r", at=0.0, by="r", task=task, epoch=1, policy=Policy(name="p", weights={}), position=1,
-                candidates=told,
+                candidates=told, inputs=tuple(WorkerInput(worker=w, alive=False) for w in silent),
             )
         )  # fmt: skip
 

@@ -101,6 +101,8 @@ def test_a_task_that_waits_for_the_machine_goes_first_and_one_that_goes_elsewher
     assert wanted(world.fleet, "desk", world.now_us) is None
     world.route(task, ("m", "desk"), ("n", "other"))
     assert wanted(world.fleet, "desk", world.now_us) == "a task waits for it"
+    world.route(task, ("n", "other"), silent=("desk",))
+    assert wanted(world.fleet, "desk", world.now_us) == "a task waits for it", "it may be heard again, and have it"
     world.release(task, "other")
     assert wanted(world.fleet, "desk", world.now_us) is None
     assert wanted(world.fleet, "other", world.now_us) == "a task runs there"
