@@ -58,7 +58,7 @@ proof: export HEADRACE_TORTURE := short
 proof: $(VENV)/.dev ## `make test` and the short form of `make torture`, as CI runs them
 	$(ALL_TESTS)
 
-e2e: e2e-nats e2e-duckdb e2e-quality e2e-ollama e2e-openwebui e2e-page e2e-compose ## all of them
+e2e: e2e-nats e2e-duckdb e2e-quality e2e-ollama e2e-clients e2e-agents e2e-fuzz e2e-openwebui e2e-page e2e-compose ## all of them
 
 e2e-nats: $(VENV)/.dev ## the real `nats` CLI takes nats/*.json unchanged (needs Go)
 	$(PYTEST) -m e2e tests/e2e/test_nats_cli.py $(ARGS)
