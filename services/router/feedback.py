@@ -8,7 +8,8 @@ whoever says it again.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
 from typing import Any, NamedTuple
 
 from schemas.events import (
@@ -28,7 +29,19 @@ from services.router.desk import Desk
 from services.router.follow import Channels
 from services.router.lookback import Lookback
 from services.router.port import NewTask
-from services.router.rating import NotRated, Pick, Rated, Rating, Word, answered, end_in, preference, thumb
+from services.router.rating import (
+    NotRated,
+    Pick,
+    Rated,
+    Rating,
+    Word,
+    answered,
+    end_in,
+    preference,
+    preferences,
+    thumb,
+    withdrawal,
+)
 from services.router.signals import ASKED_AGAIN, Repeats, signal_event, signal_of
 from services.router.view import status_of
 from services.runtime.bus import Bus
@@ -95,21 +108,23 @@ class Feedback:
 
     async def pick(self, pick: Pick, chosen: str, others: list[str]) -> Rated:
         """``chosen`` is the answer's task, ``others`` those of the other answers of its comparison. Each pair is two facts, one
-        pair for each other model: an answer of the same model is no rival, and a model that ran twice loses once."""
+        pair for each other model: an answer of the same model is no rival, and a model that ran twice loses once. What a former
+        pick said of any other pair counts no more: whoever chooses again says nothing of the rest."""
         own_events = await self._whole(chosen)
         own = answered(_end(chosen, own_events))
-        stored: list[Stored] = []
-        rivals = {own.model}
+        facts = {chosen: own_events} | {other: await self._lookback.events_of(other) for other in others}
+        rivals: dict[str, TaskCompleted] = {}
         for other in others:
-            events = await self._lookback.events_of(other)
-            peer = end_in(events)
-            if isinstance(peer, TaskCompleted) and peer.model not in rivals:
-                rivals.add(peer.model)
-                stored.append(await self._prefer(pick, own, peer, 1.0, own_events))
-                stored.append(await self._prefer(pick, peer, own, 0.0, events))
-        if not stored:
+            peer = end_in(facts[other])
+            if isinstance(peer, TaskCompleted) and peer.model != own.model:
+                rivals.setdefault(peer.model, peer)
+        if not rivals:
             raise NotRated("there is no answer of another model to compare it with (yet); a thumb rates it alone")
-        return Rated(task=chosen, events=tuple(s.event for s in stored), before=all(s.was_there for s in stored))
+        sides = [side for peer in rivals.values() for side in ((own, peer, 1.0), (peer, own, 0.0))]
+        stored = [await self._prefer(pick, one, beside, value, facts[one.task]) for one, beside, value in sides]
+        withdrawn = await self._withdraw(pick, facts, {(one.task, beside.task) for one, beside, _ in sides})
+        events, before = tuple(s.event for s in stored), all(s.was_there for s in stored)
+        return Rated(task=chosen, events=events, before=before, withdrawn=withdrawn)
 
     async def _prefer(
         self, pick: Pick, own: TaskCompleted, peer: TaskCompleted, value: float, events: tuple[AnyEvent, ...]
@@ -117,6 +132,21 @@ class Feedback:
         return await self._store(
             own.task, events, lambda facts: preference(pick, own, peer, value, facts, self._envelope())
         )
+
+    async def _withdraw(
+        self, pick: Pick, facts: Mapping[str, tuple[AnyEvent, ...]], decided: set[tuple[str, ...]]
+    ) -> tuple[str, ...]:
+        """All that this client said of pairs but those ``decided`` now; the ids of the facts that count no more."""
+        gone: list[str] = []
+        for task, events in facts.items():
+            for said in preferences(events, task, pick.client):
+                if said.tasks not in decided:
+                    await self._store(task, events, partial(self._taken_back, said))
+                    gone.append(said.id)
+        return tuple(gone)
+
+    def _taken_back(self, said: QualityJudged, facts: tuple[AnyEvent, ...]) -> Word:
+        return withdrawal(said, facts, self._envelope())
 
     async def say(self, event: QualityJudged) -> None:
         """A judge's word, stored under its own id."""

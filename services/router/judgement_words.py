@@ -23,6 +23,8 @@ def judgement_words(event: QualityJudged) -> str:
     by = f" by {who}" if who else ""
     told = f": {event.comment}" if event.comment else ""
     if event.peer is not None:
+        if event.source == "thumb" and not event.weight:
+            return f"Chosen anew{by}: no preference beside {event.peer} any more."
         uncounted = " (not counted)" if not event.weight else ""
         return f"{_BESIDE.get(event.value, f'Worth {event.value:.2f} beside')} {event.peer}{by}{uncounted}{told}."
     if event.source == "thumb":

@@ -41,12 +41,14 @@ class Pick(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Rated(msgspec.Struct, frozen=True, kw_only=True):
-    """What is stored. ``before`` says that it already was: the same word, said again. ``supersedes`` is the fact it replaces."""
+    """What is stored. ``before`` says that it already was: the same word, said again. ``supersedes`` is the fact it replaces,
+    ``withdrawn`` are those of a former pick that count no more."""
 
     task: str
     events: tuple[QualityJudged, ...]
     before: bool
     supersedes: str | None = None
+    withdrawn: tuple[str, ...] = ()
 
 
 class NotRated(HeadraceError):
@@ -116,6 +118,22 @@ def preference(
         pair=f"{pick.compare}.{'.'.join(sorted((own.task, peer.task)))}",
     )  # fmt: skip
     return _word(event, before, peer.task)
+
+
+def preferences(events: Iterable[AnyEvent], task: str, client: str) -> list[QualityJudged]:
+    """The client's last words about this answer beside others, as far as they count."""
+    found: dict[tuple[str, ...], QualityJudged] = {}
+    for event in events:
+        match event:
+            case QualityJudged(source="thumb", tasks=(own, _)) if (own, event.client) == (task, client):
+                found[event.tasks] = event
+    return [said for said in found.values() if said.weight]
+
+
+def withdrawal(said: QualityJudged, events: Iterable[AnyEvent], envelope: Mapping[str, Any]) -> Word:
+    """Instead of what was ``said`` of a pair: no preference, and no weight. ``events`` are the facts of its own task."""
+    before = latest(events, said.tasks[0], said.client or "", said.tasks[1]) or said
+    return _word(msgspec.structs.replace(said, **envelope, value=0.5, weight=0.0, comment=None), before, said.tasks[1])
 
 
 def latest(events: Iterable[AnyEvent], task: str, client: str, peer: str | None = None) -> QualityJudged | None:

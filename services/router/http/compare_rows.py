@@ -69,8 +69,11 @@ async def compared(router: RouterPort, compare: str, tasks: Sequence[str]) -> di
 
 
 def _verdict(event: QualityJudged, numbers: dict[str, int]) -> dict[str, Any] | None:
-    """A pair from its first side; a rating of one answer alone; no second side, which says the same."""
+    """A pair from its first side; a rating of one answer alone; no second side, which says the same, and no word that was
+    taken back."""
     peer = numbers.get(event.tasks[1]) if len(event.tasks) > 1 else None
+    if event.source == "thumb" and not event.weight:
+        return None
     if event.peer is not None and (
         peer is None or event.value < 0.5 or (event.value == 0.5 and event.id.endswith(".b"))
     ):

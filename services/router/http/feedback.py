@@ -112,4 +112,5 @@ def _stored(router: RouterPort, rated: Rated) -> dict[str, Any]:
         }
         for event in rated.events
     ]  # fmt: skip
-    return {"task": rated.task, "stored": rows, "again": rated.before, "supersedes": rated.supersedes}
+    told = {"again": rated.before, "supersedes": rated.supersedes, "withdrawn": rated.withdrawn}
+    return {"task": rated.task, "stored": rows, **told}

@@ -122,6 +122,7 @@ class RatingStored(Shape, kw_only=True):
     stored: list[Json]
     again: bool
     supersedes: str | None
+    withdrawn: list[str] = []
 
 
 class ComparisonShown(Shape, kw_only=True):

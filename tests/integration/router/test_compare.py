@@ -14,6 +14,8 @@ import pytest
 
 from schemas.bias import Judge, Records
 from schemas.events import QualityJudged, TaskCancelled, TaskReleased, TaskSubmitted
+from schemas.evidence import divide, lane
+from schemas.samples import UNIT, Sample, sample_of
 from schemas.subjects import PROJECTOR_JUDGES, PROJECTOR_TASK
 from services.router.dispatch.permits import Limit, Limits
 from services.router.http.app import create_app
@@ -309,6 +311,46 @@ async def test_a_pick_is_two_facts_for_each_other_model_and_a_change_of_mind_rep
         assert len({(e.pair) for e in found}) == 1 and all(len(e.tasks) == 2 for e in found)
         for wrong in ({"compare": opened["compare"], "pick": 9}, {"compare": "nobody", "pick": 1}):
             assert (await here.http.post("/feedback", json=wrong)).status_code == 404, wrong
+
+
+THREE = {"one": {"qwen3": says("blue")}, "two": {"llama3": says("grey")}, "three": {"gemma3": says("green")}}
+
+
+async def test_another_pick_leaves_nothing_of_the_first_one_counted(natsd: EmbeddedServer) -> None:
+    async with house(natsd.url, THREE) as here:
+        opened = of(await here.compare(), "compare")[0]
+        entries = {e["model"]: e["entry"] for e in opened["entries"]}
+
+        async def pick(model: str) -> dict[str, Any]:
+            asked = {"compare": opened["compare"], "pick": entries[model]}
+            return (await here.http.post("/feedback", json=asked)).raise_for_status().json()  # type: ignore[no-any-return]
+
+        async def counted() -> dict[tuple[str, str], float]:
+            """Folded as the projector folds them."""
+            log: list[QualityJudged] = await here.log(QualityJudged)
+            samples = [sample_of(event, seq, seq) for seq, event in enumerate(log, 1)]
+            cells: dict[str, list[Sample]] = {}
+            for sample in samples:
+                assert sample is not None
+                cells.setdefault(sample.model, []).append(sample)
+            standing = [s for cell in cells.values() for s in divide(cell).now if lane(s) == "quality"]
+            return {(s.model, s.peer or ""): (s.quality_u or 0) / UNIT for s in standing}
+
+        await pick("qwen3")
+        assert await counted() == won("qwen3", "llama3", "gemma3")
+        told = await pick("llama3")
+        assert await counted() == won("llama3", "qwen3", "gemma3") and len(told["withdrawn"]) == 2
+        shown = (await here.http.get(f"/compare/{opened['compare']}")).json()["judged"]
+        assert {(row["first"], row["second"], row["value"]) for row in shown} == {
+            (entries["llama3"], entries[other], 1.0) for other in ("qwen3", "gemma3")
+        }
+        assert (await pick("llama3"))["again"] and await counted() == won("llama3", "qwen3", "gemma3")
+        told = await pick("qwen3")
+        assert not told["again"] and await counted() == won("qwen3", "llama3", "gemma3")
+
+
+def won(best: str, *others: str) -> dict[tuple[str, str], float]:
+    return {(best, other): 1.0 for other in others} | {(other, best): 0.0 for other in others}
 
 
 async def test_an_unknown_model_or_comparison_is_not_found(natsd: EmbeddedServer) -> None:

@@ -25,6 +25,8 @@ ALONE: dict[str, Any] = {"judge": None, "peer": None, "comment": None, "client":
         ({"source": "signal", "value": 0.0, "signal": "asked_again"}, "Asked again at once: weak evidence against it."),
         ({"source": "judge", "value": 0.5, "judge": "g", "peer": "l"}, "Called as good as l by g."),
         ({"source": "judge", "value": 0.5, "judge": "g", "peer": "l", "weight": 0.0}, "Called as good as l by g (not counted)."),
+        ({"source": "thumb", "value": 0.5, "client": "me", "peer": "l", "weight": 0.0},
+         "Chosen anew by me: no preference beside l any more."),
         ({"source": "check", "value": 1.0, "judge": "python"}, "Checked 1.00 of 1 by python."),
     ],
 )  # fmt: skip

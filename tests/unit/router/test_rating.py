@@ -7,7 +7,19 @@ from typing import Any
 import pytest
 
 from schemas.events import QualityJudged, TaskCancelled, TaskCompleted, TaskDead, TaskFailed, Terminal
-from services.router.rating import NotRated, Pick, Rating, Word, answered, end_in, latest, preference, thumb
+from services.router.rating import (
+    NotRated,
+    Pick,
+    Rating,
+    Word,
+    answered,
+    end_in,
+    latest,
+    preference,
+    preferences,
+    thumb,
+    withdrawal,
+)
 from support import builders
 
 END = builders.build(TaskCompleted, task="t1")
@@ -62,6 +74,26 @@ def test_a_preference_is_two_facts_of_one_pair_and_no_thumb_for_one_alone() -> N
     assert preference(pick, END, PEER, 1.0, [END, own], stamp("c")).is_stored
     assert not say(1.0, [END, own]).is_stored
     assert latest([END, own], "t1", "me") is None
+
+
+def test_a_preference_that_is_taken_back_counts_nothing_and_can_be_said_again() -> None:
+    pick = Pick(client="me", compare="c", chosen=1)
+    said = preference(pick, END, PEER, 1.0, [END], stamp("a")).event
+    back = withdrawal(said, [END, said], stamp("b"))
+    assert (back.supersedes, back.event.value, back.event.weight, back.is_stored) == (said.id, 0.5, 0.0, False)
+    assert (back.event.tasks, back.event.client, back.event.peer) == (said.tasks, said.client, said.peer)
+    log = [END, said, back.event]
+    assert preferences([END, said], "t1", "me") == [said] and preferences(log, "t1", "me") == []
+    assert withdrawal(said, log, stamp("c")).is_stored
+    again = preference(pick, END, PEER, 1.0, log, stamp("d"))
+    assert not again.is_stored and again.msg_id not in {back.msg_id, ""}
+
+
+def test_others_preferences_and_thumbs_are_no_preference_of_mine() -> None:
+    mine = preference(Pick(client="me", compare="c", chosen=1), END, PEER, 1.0, [END], stamp("a")).event
+    yours = preference(Pick(client="you", compare="c", chosen=1), END, PEER, 1.0, [END], stamp("b")).event
+    alone = say(1.0, [END]).event
+    assert preferences([END, yours, mine, alone], "t1", "me") == [mine]
 
 
 @pytest.mark.parametrize(
