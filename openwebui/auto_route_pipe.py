@@ -638,7 +638,8 @@ def _ends_in_footer(body: Json) -> bool:
 def _waiting(status: Json) -> str:
     eta, reason = status.get("eta_s"), status.get("reason")
     words = f"waiting at place {status['position']}"
-    words += f", starts in about {eta:.0f} s" if eta is not None else ""
+    if eta is not None:
+        words += ", starts in less than 1 s" if eta < 1 else f", starts in about {eta:.0f} s"
     return f"{words} ({reason})" if reason else words
 
 

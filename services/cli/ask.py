@@ -66,7 +66,8 @@ class Narrator:
         if (status.get("position"), reason.partition(":")[0]) != self._place:
             self._place = status.get("position"), reason.partition(":")[0]
             place = f"place {status['position']}" if status.get("position") else "without a place yet"
-            starts = f", starts in about {numbers.seconds(status['eta_s'])}" if status.get("eta_s") else ""
+            eta = status.get("eta_s")
+            starts = "" if eta is None else f", starts in {'about ' * (eta >= 1)}{numbers.seconds_to_go(eta)}"
             self._remark(f"waiting, {place}{starts}: {reason}")
 
     def token(self, token: Json) -> None:

@@ -36,6 +36,11 @@ def seconds(value: float) -> str:
     return f"{hours} h {minutes} min" if hours < 48 else f"{hours // 24} d {hours % 24} h"
 
 
+def seconds_to_go(value: float) -> str:
+    """A prediction of less than a second says no more than that."""
+    return seconds(value) if value >= 1 else "less than 1 s"
+
+
 def duration(text: str) -> float:
     """Seconds: ``90s``, ``45m``, ``2h``, ``1d``, ``1h30m``. Raises ValueError for anything else, and for nothing at all."""
     found = re.fullmatch(r"(?:(\d+)d)?(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s)?", text.strip().lower())

@@ -51,7 +51,7 @@ class QueueBoard:
                 task.get("model") or "open",
                 self._machine(task),
                 known(task.get("waited_s"), numbers.seconds),
-                known(task.get("eta_s"), numbers.seconds) if task["state"] == "waiting" else "",
+                known(task.get("eta_s"), numbers.seconds_to_go) if task["state"] == "waiting" else "",
                 "\n".join(_why(task)),
             )
         return table
@@ -67,7 +67,7 @@ class QueueBoard:
             ]
             told.append(f"waited {known(task.get('waited_s'), numbers.seconds)}")
             if task["state"] == "waiting":
-                told.append(f"starts in {known(task.get('eta_s'), numbers.seconds)}")
+                told.append(f"starts in {known(task.get('eta_s'), numbers.seconds_to_go)}")
             lines += [Padding(Text(line, overflow="fold"), (0, 0, 0, 3)) for line in (", ".join(told), *_why(task))]
         return Group(*lines)
 
@@ -94,9 +94,11 @@ def _why(task: Json) -> list[str]:
 
 
 def _runs(task: Json) -> list[str]:
-    """How long it has run, and about when it ends."""
+    """How long it has run, and about when it ends, or that it should have."""
     if task["state"] != "running" or task.get("ran_s") is None:
         return []
+    if task.get("late_s") is not None:
+        return [f"has run {numbers.seconds(task['ran_s'])}, {numbers.seconds(task['late_s'])} longer than predicted"]
     return [f"has run {numbers.seconds(task['ran_s'])}, ends in {known(task.get('ends_s'), _about)}"]
 
 

@@ -284,6 +284,8 @@ def _now(status: TaskStatus, names: Names) -> list[str]:
     if status.state != "running":
         return []
     ran = "" if status.ran_s is None else f" for {seconds(status.ran_s)}"
+    if status.late_s is not None:
+        return [f"Runs{where}{ran}, {seconds(status.late_s)} longer than predicted."]
     left = "" if status.ends_s is None else f", about {seconds(status.ends_s)} to go"
     return [f"Runs{where}{ran}{left}."]
 

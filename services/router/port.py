@@ -99,7 +99,8 @@ class Rise(msgspec.Struct, frozen=True, kw_only=True):
 class TaskStatus(msgspec.Struct, frozen=True, kw_only=True):
     """Where a task stands. ``position`` counts from 1 among the waiting; ``reason`` is a hold's code and words; ``eta_s`` are the
     predicted seconds until it starts, None unknown; ``rises`` the latest of each of the two while it waits, unless made good.
-    ``ran_s`` and ``ends_s`` are of what runs: the seconds since its start, and those predicted until its end, None unknown."""
+    ``ran_s``, ``ends_s`` and ``late_s`` are of what runs: the seconds since its start, those predicted until its end (None:
+    unknown), and those that it has run longer than was predicted (None: it has not, or nothing was)."""
 
     task: str
     state: State
@@ -119,6 +120,7 @@ class TaskStatus(msgspec.Struct, frozen=True, kw_only=True):
     waited_s: float | None = None
     ran_s: float | None = None
     ends_s: float | None = None
+    late_s: float | None = None
     outcome: Outcome | None = None
     finish_reason: str | None = None
     failure: FailureClass | None = None

@@ -57,6 +57,7 @@ def _view(
         running=len(credit.running) if credit else None,
         wait_s=None if backend_up is False else _wait_s(worker, credit, state, stats, now_us, heard, now),
         resident=frozenset(resident) if resident is not None else None,
+        loaded={each.model: each for each in load.loaded} if load is not None and fresh_load else {},
         others_use=load.others_use if load is not None and fresh_load else None,
         others_reason=_others_reason(load is not None, fresh_load, load.unreadable.get("others_use") if load else None),
         credit_age_s=now - heard.credit_at if heard and credit else None,
@@ -165,7 +166,10 @@ def _running(attempt: Attempt | None, now_us: int) -> dict[str, Any]:
         return {}
     ran_s = max(0.0, (now_us - attempt.started_us) / 1e6)
     predicted_s = attempt.service_s if attempt.worker == attempt.expected else None
-    return {"ran_s": ran_s, "ends_s": None if predicted_s is None else left_s(predicted_s, ran_s)}
+    if predicted_s is None:
+        return {"ran_s": ran_s}
+    late_s = ran_s - predicted_s
+    return {"ran_s": ran_s, "ends_s": left_s(predicted_s, ran_s), "late_s": late_s if late_s > 0 else None}
 
 
 def _ended(terminal: Terminal | None) -> dict[str, Any]:

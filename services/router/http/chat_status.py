@@ -41,5 +41,10 @@ class Statuses:
         where = f"{status.domain} → {who}" if status.domain else who
         if status.position is None:
             return where
-        eta = f", starts in about {max(1, round(status.eta_s))} s" if status.eta_s is not None else ""
-        return f"{where} · place {status.position} in the queue{eta}"
+        return f"{where} · place {status.position} in the queue{_starts(status.eta_s)}"
+
+
+def _starts(eta_s: float | None) -> str:
+    if eta_s is None:
+        return ""
+    return ", starts in less than 1 s" if eta_s < 1 else f", starts in about {eta_s:.0f} s"

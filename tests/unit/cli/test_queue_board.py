@@ -89,6 +89,8 @@ def test_what_runs_says_how_long_and_about_when_it_ends(width: int) -> None:
     runs = ROW | {"state": "running", "reason": None, "rises": [], "ran_s": 4.0, "ends_s": 6.0}
     assert "has run 4.00 s, ends in about 6.00 s (predicted)" in " ".join(shown(width, runs).split())
     assert "ends in unknown" in " ".join(shown(width, runs | {"ends_s": None}).split())
+    late = " ".join(shown(width, runs | {"ran_s": 22.0, "ends_s": 3.3, "late_s": 12.0}).split())
+    assert "has run 22.0 s, 12.0 s longer than predicted" in late and "ends in" not in late
 
 
 def test_an_empty_queue_is_one_line() -> None:
@@ -97,6 +99,7 @@ def test_an_empty_queue_is_one_line() -> None:
 
 def test_an_unknown_start_is_unknown_and_not_zero() -> None:
     assert "starts in unknown" in shown(80, ROW | {"eta_s": None})
+    assert "starts in less than 1 s" in shown(80, ROW | {"eta_s": 0.0, "rises": []})
 
 
 def test_attempts_that_began_elsewhere_than_planned_are_told_once_there_are_any() -> None:

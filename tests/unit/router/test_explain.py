@@ -68,6 +68,8 @@ def test_another_machine_than_expected_is_said_to_be_another() -> None:
     assert explain(RELEASED, STARTED, state="running", worker=DESK, ran_s=4.0, ends_s=6.0)[-1] == (
         "Runs on desk for 4.00 s, about 6.00 s to go."
     )
+    late = explain(RELEASED, STARTED, state="running", worker=DESK, ran_s=22.0, ends_s=3.3, late_s=12.0)
+    assert late[-1] == "Runs on desk for 22 s, 12 s longer than predicted."
 
 
 def test_a_lane_a_changed_model_and_a_hold_are_told() -> None:

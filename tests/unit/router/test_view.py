@@ -96,8 +96,10 @@ def test_what_runs_says_how_long_and_until_when_by_its_own_prediction(desk: Disp
     assert (status.ran_s, status.ends_s) == (4.0, 6.0)
     late = status_of(task, now_us=attempt.started_us + 40_000_000)
     assert late.ends_s == pytest.approx(6.0), "never in the past"
+    assert (status.late_s, late.late_s) == (None, 30.0)
     attempt.expected = "w2"
-    assert status_of(task, now_us=attempt.started_us).ends_s is None
+    elsewhere = status_of(task, now_us=attempt.started_us + 40_000_000)
+    assert (elsewhere.ends_s, elsewhere.late_s) == (None, None), "nothing was predicted of this machine"
 
 
 def test_a_silent_machine_is_shown_as_silent_and_one_that_left_not_at_all(desk: Dispatch) -> None:

@@ -25,6 +25,8 @@ def test_place_and_start_while_it_waits_then_who_answers() -> None:
     assert first == {"description": "code → qwen3 @ desktop · place 3 in the queue, starts in about 4 s", "done": False}
     assert statuses.said(waiting) == b""
     assert statuses.said(msgspec.structs.replace(waiting, waited_s=9.0)) == b"", "that time passed is no news"
+    soon = msgspec.structs.replace(waiting, position=1, eta_s=0.1)
+    assert shown(statuses.said(soon))["description"].endswith("place 1 in the queue, starts in less than 1 s")
     unknown = msgspec.structs.replace(waiting, position=2, eta_s=None)
     assert shown(statuses.said(unknown))["description"] == "code → qwen3 @ desktop · place 2 in the queue"
     running = TaskStatus(task="t", state="running", domain="code", model="qwen3", worker="w-2")
