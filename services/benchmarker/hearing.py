@@ -53,7 +53,7 @@ class Hearing:
             Feed(bus, "EVENTS", on_batch=self._on_events, start_seq=start),
         ):
             self._feeds.append(await feed.start())
-            await feed.caught_up.wait()
+            await feed.catch_up()
         await self._read_loads()
 
     async def stop(self) -> None:

@@ -17,10 +17,9 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-import msgspec
-
 from schemas.errors import HeadraceError
 from services.cli.exits import CommandFailed
+from services.cli.part_log import PartLog
 
 READY_POLL_S = 0.05
 READY_WITHIN_S = 90.0
@@ -32,9 +31,6 @@ STEADY_S = 60.0
 """A part that ran this long has recovered: its next crash starts at the first step of the backoff again."""
 AT_ONCE_S = 0.5
 """A part with nothing in hand has ended by then."""
-TAIL_LINES = 8
-READY_LINE = b'"action":"ready"'
-"""What services.runtime.lifecycle logs when a service has connected everything."""
 
 Say = Callable[[str], None]
 
@@ -69,7 +65,7 @@ class Child:
         self.part = part
         self.process: asyncio.subprocess.Process | None = None
         self.restarts = 0
-        self._log_start = 0
+        self.log = PartLog(part.log)
 
     @property
     def pid(self) -> int:
@@ -83,9 +79,7 @@ class Child:
 
     async def start(self) -> None:
         """A session of its own: Ctrl-C in the terminal reaches only ``headrace``, which then stops the parts in order."""
-        self.part.log.parent.mkdir(parents=True, exist_ok=True)
-        with self.part.log.open("ab") as log:
-            self._log_start = log.tell()
+        with self.log.begin() as log:
             self.process = await asyncio.create_subprocess_exec(
                 *self.part.command(),
                 stdin=asyncio.subprocess.DEVNULL,
@@ -112,22 +106,14 @@ class Child:
             os.killpg(self.pid, number) if number == signal.SIGKILL else os.kill(self.pid, number)
 
     async def ready(self) -> str | None:
-        if (self.part.ready is None or self.part.own_word) and READY_LINE not in self._log():
+        if (self.part.ready is None or self.part.own_word) and not self.log.says_ready:
             return None
         return await self.part.ready() if self.part.ready is not None else ""
 
-    def last_words(self) -> str:
-        """Why this run of it ended: the last error that it logged, else its last lines."""
-        lines = self._log().decode(errors="replace").splitlines()
-        errors = [error for line in lines if (error := _error_in(line))]
-        return errors[-1] if errors else "\n".join(lines[-TAIL_LINES:])
-
-    def _log(self) -> bytes:
-        """Of its present run only: the file holds the former ones too."""
-        with suppress(OSError), self.part.log.open("rb") as log:
-            log.seek(self._log_start)
-            return log.read()
-        return b""
+    def present_words(self) -> str:
+        """Why it is not ready yet, for whoever waited: whether it says so itself, and what it wrote last."""
+        alone = " says that it is ready, but nobody confirms it;" if self.log.says_ready else ""
+        return f"{self.part.name}{alone} wrote last: {self.log.tail()}"
 
 
 class Supervisor:
@@ -146,12 +132,18 @@ class Supervisor:
         self.children.update((child.part.name, child) for child in started)
         for child in started:
             await child.start()
+        waiting = list(started)
+
+        async def one(child: Child) -> None:
+            await self._until_ready(child, beside=started)
+            waiting.remove(child)
+
         try:
             async with asyncio.timeout(within_s):
-                await together(*(self._until_ready(child) for child in started))
+                await together(*map(one, started))
         except TimeoutError:
-            slow = ", ".join(child.part.name for child in started if child.running)
-            raise CommandFailed(f"not ready after {within_s:g} s: {slow}", hint=_logs(started)) from None
+            slow = "\n".join(["", *(child.present_words() for child in waiting)])
+            raise CommandFailed(f"not ready after {within_s:g} s:{slow}", hint=_logs(waiting)) from None
         self._watchers += [asyncio.create_task(self._watch(child)) for child in started]
 
     async def add(self, part: Part, *, within_s: float = READY_WITHIN_S) -> None:
@@ -164,7 +156,7 @@ class Supervisor:
             async with asyncio.timeout(within_s):
                 await self._until_ready(child)
         except TimeoutError:
-            self._say(f"{part.name} is not ready after {within_s:g} s; {_logs([child])}")
+            self._say(f"not ready after {within_s:g} s: {child.present_words()} ({_logs([child])})")
         except (CommandFailed, OSError) as error:
             self._say(str(error))
 
@@ -202,12 +194,14 @@ class Supervisor:
         await child.start()
         await self._until_ready(child, quiet=True)
 
-    async def _until_ready(self, child: Child, *, quiet: bool = False) -> None:
+    async def _until_ready(self, child: Child, *, beside: Sequence[Child] = (), quiet: bool = False) -> None:
+        """``beside`` are those that nobody watches yet: waiting for a router that has ended would tell nobody why."""
         while (words := await child.ready()) is None:
-            if not child.running:
-                raise CommandFailed(
-                    f"{child.part.name} ended while starting: {child.last_words()}", hint=_logs([child])
-                )
+            for one in (child, *beside):
+                if not one.running:
+                    raise CommandFailed(
+                        f"{one.part.name} ended while starting: {one.log.last_words()}", hint=_logs([one])
+                    )
             await asyncio.sleep(READY_POLL_S)
         if not quiet:
             self._say(f"{child.part.name} ready{': ' if words else ''}{words}")
@@ -250,17 +244,6 @@ def log_settings(environ: Mapping[str, str]) -> dict[str, str]:
     """JSON lines, and no quieter than the line that says "ready"."""
     is_debug = environ.get("HEADRACE_LOG_LEVEL", "").lower() == "debug"
     return {"HEADRACE_LOG": "json", "HEADRACE_LOG_LEVEL": "debug" if is_debug else "info"}
-
-
-def _error_in(line: str) -> str | None:
-    """What a JSON log line of ours says went wrong."""
-    try:
-        found = msgspec.json.decode(line)
-    except msgspec.DecodeError:
-        return None
-    if not isinstance(found, dict) or found.get("level") not in ("error", "critical"):
-        return None
-    return str(found.get("error") or found.get("event"))
 
 
 def _ending(code: int) -> str:

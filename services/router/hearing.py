@@ -80,7 +80,7 @@ class Hearing:
             Feed(self._bus, "EVENTS", on_batch=self._on_events, start_seq=self._desk.state.position + 1),
         ):
             self._feeds.append(await feed.start())
-        await asyncio.gather(*(feed.caught_up.wait() for feed in self._feeds))
+        await asyncio.gather(*(feed.catch_up() for feed in self._feeds))
         self._desk.cells.settle()
         self._read = True
 

@@ -114,6 +114,16 @@ class Feed:
             await self._client.close()
             self._client = None
 
+    async def catch_up(self) -> None:
+        """Until all that was stored at the start has been handled, or the feed ends before that: then as ``wait``."""
+        caught_up = asyncio.create_task(self.caught_up.wait())
+        try:
+            await asyncio.wait(filter(None, (caught_up, self._task)), return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            caught_up.cancel()
+        if not self.caught_up.is_set():
+            await self.wait()
+
     async def wait(self) -> None:
         """Until the feed ends: returns after ``stop``, raises what the handler raised."""
         if self._task is not None:
@@ -256,19 +266,14 @@ class Feed:
 
     def _config(self, name: str) -> dict[str, Any]:
         config: dict[str, Any] = {
-            "name": name,
-            "ack_policy": "none",
-            "max_deliver": 1,
-            "mem_storage": True,
+            "name": name, "ack_policy": "none", "max_deliver": 1, "mem_storage": True, "num_replicas": 1,
             "inactive_threshold": 60 * SECOND_NS,
-            "num_replicas": 1,
-        }
+        }  # fmt: skip
         if self._filters:
             config["filter_subjects"] = self._filters
         if self._last_per_subject and self._received < 1:
-            if not self._filters:
-                config["filter_subject"] = ">"
-            return config | {"deliver_policy": "last_per_subject"}
+            everything = {} if self._filters else {"filter_subject": ">"}
+            return config | everything | {"deliver_policy": "last_per_subject"}
         return config | {"deliver_policy": "by_start_sequence", "opt_start_seq": self._received + 1}
 
     async def _forget_consumer(self) -> None:

@@ -61,7 +61,7 @@ class Peers:
         self._feeds = [reports, cells]
         for feed in self._feeds:
             await feed.start()
-        await reports.caught_up.wait()
+        await reports.catch_up()
 
     async def stop(self) -> None:
         if self._listening is not None:

@@ -177,6 +177,17 @@ async def test_a_handlers_error_ends_the_feed_and_its_position_stays(bus: Bus) -
         assert feed.position == 4
 
 
+async def test_who_waits_for_the_past_hears_of_a_handler_that_cannot_take_it(bus: Bus) -> None:
+    await publish(bus, 1, 3)
+
+    async def broken(message: StoredMessage) -> None:
+        raise ValueError(f"cannot fold {message.seq}")
+
+    async with Feed(bus, "EVENTS", broken) as feed:
+        with pytest.raises(ValueError, match="cannot fold 1"):
+            await asyncio.wait_for(feed.catch_up(), 10)
+
+
 async def test_a_position_of_another_log_is_refused(bus: Bus) -> None:
     await publish(bus, 1, 3)
     with pytest.raises(BusError, match=r"ends at 3, before the position 7.*not the log"):

@@ -100,8 +100,7 @@ async def test_the_answer_of_a_stranger_at_its_address_does_not_make_a_part_read
 
 
 async def test_a_part_is_ready_once_it_says_so_and_answers(scripts: Scripts, supervisor: Supervisor) -> None:
-    says = 'print(\'{"action":"ready"}\', flush=True)\n'
-    await supervisor.start([replace(scripts.part("router", says + STEADY), own_word=True)])
+    await supervisor.start([replace(scripts.part("router", SAYS_READY + STEADY), own_word=True)])
     assert scripts.said == ["router ready: with a flag"]
 
 
@@ -120,14 +119,70 @@ async def test_a_part_that_comes_later_is_ready_in_its_own_time(scripts: Scripts
         "import pathlib, sys, time\nwhile not pathlib.Path(sys.argv[1] + '.go').exists(): time.sleep(0.01)\n" + STEADY
     )
     await supervisor.add(scripts.part("late", late), within_s=0.2)
-    assert scripts.said[0].startswith("late is not ready after 0.2 s; see ")
+    assert scripts.said[0].startswith("not ready after 0.2 s: late wrote last: nothing (see ")
     assert supervisor.children["late"].running
 
 
-async def test_a_part_that_never_gets_ready_is_named(scripts: Scripts, supervisor: Supervisor) -> None:
-    silent = scripts.part("silent", "import time\ntime.sleep(600)\n")
-    with pytest.raises(CommandFailed, match="not ready after 0.2 s: silent"):
-        await supervisor.start([silent], within_s=0.2)
+WAITING = """
+import sys, time
+print('{"event":"waiting for a router to make the streams","level":"info","timestamp":"2026-01-01T10:00:07.5Z"}', flush=True)
+print('a line of somebody else', flush=True)
+open(sys.argv[1] + '.said', 'w').close()
+time.sleep(600)
+"""
+
+
+async def test_who_never_gets_ready_is_named_with_what_it_wrote_last_and_the_ready_are_not(
+    scripts: Scripts, supervisor: Supervisor
+) -> None:
+    silent, waiting = scripts.part("silent", "import time\ntime.sleep(600)\n"), scripts.part("waiting", WAITING)
+    starting = asyncio.create_task(supervisor.start([scripts.part("one", STEADY), silent, waiting], within_s=2.0))
+    with pytest.raises(CommandFailed) as failed:
+        await starting
+    assert (scripts.folder / "waiting.up.said").exists()
+    assert str(failed.value).splitlines() == [
+        "not ready after 2 s:",
+        "silent wrote last: nothing",
+        "waiting wrote last: 10:00:07 waiting for a router to make the streams | a line of somebody else",
+    ]
+    assert failed.value.hint == f"see {silent.log}, {waiting.log}"
+
+
+SAYS_READY = 'print(\'{"action":"ready","event":"ready"}\', flush=True)\n'
+
+
+async def test_who_says_ready_where_nobody_confirms_it_is_told_apart(scripts: Scripts, supervisor: Supervisor) -> None:
+    part = replace(scripts.part("router", f"{SAYS_READY}import time\ntime.sleep(600)\n"), own_word=True)
+    with pytest.raises(CommandFailed, match="router says that it is ready, but nobody confirms it; wrote last: ready"):
+        await supervisor.start([part], within_s=2.0)
+
+
+async def test_one_that_was_ready_and_ended_is_not_waited_for_by_the_others(
+    scripts: Scripts, supervisor: Supervisor
+) -> None:
+    """A worker is ready when the router knows it: without the router that would be never, and nobody would know why."""
+    brief = STEADY.replace("time.sleep(600)", "time.sleep(0.3)\nraise SystemExit('the disk is full')")
+    with pytest.raises(CommandFailed, match="router ended while starting: the disk is full"):
+        await supervisor.start(
+            [scripts.part("router", brief), scripts.part("worker", "import time\ntime.sleep(600)\n")]
+        )
+
+
+SERVICE = """
+from services.runtime.lifecycle import run_service
+async def main(life):
+    life.ready()
+    await life.until_draining()
+run_service(main)
+"""
+
+
+async def test_a_service_of_ours_is_ready_once_it_says_so_as_services_say_it(
+    scripts: Scripts, supervisor: Supervisor
+) -> None:
+    """The log's form is written in one place and read in another: where they differ nothing ever starts."""
+    await supervisor.start([replace(scripts.part("projector", SERVICE), ready=None)], within_s=30.0)
+    assert scripts.said == ["projector ready"]
 
 
 async def test_a_killed_part_comes_back_and_is_said(scripts: Scripts, supervisor: Supervisor) -> None:
