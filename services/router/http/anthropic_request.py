@@ -20,6 +20,8 @@ from services.router.nearest import resolve_model
 from services.router.port import NewTask
 
 PATH = "/v1/messages"
+BILLING = "x-anthropic-billing-header:"
+"""Claude Code begins its system prompt with this line, which differs in each request: no prompt would ever be found in a cache."""
 SESSION_MARK = "_session_"
 """Claude Code's user_id ends in the conversation's id behind this."""
 TopK = Annotated[int, msgspec.Meta(ge=0, le=2**31 - 1)]
@@ -140,8 +142,8 @@ def _tool(tool: Any, at: int) -> dict[str, Any] | None:
 def messages_of(request: Counted) -> tuple[dict[str, Any], ...]:
     messages: list[dict[str, Any]] = []
     if request.system:
-        content = "\n\n".join(part["text"] for part in _parts(request.system, "system") if part["type"] == "text")
-        messages.append({"role": "system", "content": content})
+        texts = [_unbilled(part["text"]) for part in _parts(request.system, "system") if part["type"] == "text"]
+        messages.append({"role": "system", "content": "\n\n".join(text for text in texts if text)})
     if not request.messages:
         raise BadRequest("messages is empty; send at least one message", "messages")
     for at, message in enumerate(request.messages):
@@ -159,6 +161,10 @@ def messages_of(request: Counted) -> tuple[dict[str, Any], ...]:
             case _:
                 raise BadRequest(f"{field}.role is {role!r}; expected user or assistant", f"{field}.role")
     return tuple(messages)
+
+
+def _unbilled(text: str) -> str:
+    return text.partition("\n")[2] if text.startswith(BILLING) else text
 
 
 def _user(content: Any, field: str) -> list[dict[str, Any]]:

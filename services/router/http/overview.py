@@ -70,10 +70,12 @@ def overview_routes(router: RouterPort) -> APIRouter:
         names = router.fleet().names()
         return Json({**counts, "since_start": served, "tasks": [_named(task, names) for task in tasks]})
 
+    @routes.head("/healthz", include_in_schema=False)
     @routes.get("/healthz")
     async def healthz() -> Response:
         return Json({"ok": True})
 
+    @routes.head("/readyz", include_in_schema=False)
     @routes.get("/readyz")
     async def readyz() -> Response:
         readiness = router.readiness()

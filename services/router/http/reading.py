@@ -24,6 +24,11 @@ PATIENCE_S = 30.0
 PACE_BYTES_S = 16 * 1024
 """A body may take ``PATIENCE_S``, and a second more for each 16 KiB: a tenth of what a bad mobile network carries."""
 
+_FORMS: tuple[tuple[str, type, str], ...] = (
+    ("tools", list, "a list of tools"),
+    ("response_format", dict, "an object with a type"),
+)
+
 T = TypeVar("T")
 
 
@@ -107,10 +112,10 @@ def check_messages(messages: Iterable[Any]) -> tuple[dict[str, Any], ...]:
 
 
 def check_extra(extra: dict[str, Any], prefix: str = "") -> dict[str, Any]:
-    """What goes to the backend as it came; only ``tools`` is counted on the way, so it must be countable."""
-    tools = extra.get("tools")
-    if tools is not None and not isinstance(tools, list):
-        raise BadRequest(f"{prefix}tools is a {type(tools).__name__}; expected a list of tools", f"{prefix}tools")
+    """What goes to the backend as it came; only what is read on the way, or translated for some, must have its form."""
+    for name, kind, words in _FORMS:
+        if (value := extra.get(name)) is not None and not isinstance(value, kind):
+            raise BadRequest(f"{prefix}{name} is a {type(value).__name__}; expected {words}", f"{prefix}{name}")
     return extra
 
 
@@ -121,9 +126,11 @@ def _message(message: Any, field: str) -> dict[str, Any]:
     if not isinstance(role, str) or not role:
         raise BadRequest(f"{field}.role is {role!r}; expected system, user, assistant or tool", f"{field}.role")
     _check_calls(message.get("tool_calls"), f"{field}.tool_calls")
+    # OpenAI's newer word for it; most chat templates drop what they do not know
+    said: dict[str, Any] = {**message, "role": "system"} if role == "developer" else message
     content = message.get("content")
     if content is None or isinstance(content, str):
-        return message
+        return said
     if not isinstance(content, list):
         raise BadRequest(
             f"{field}.content is a {type(content).__name__}; expected a text or a list of parts", f"{field}.content"
@@ -138,7 +145,7 @@ def _message(message: Any, field: str) -> dict[str, Any]:
             image = part.get("image_url")
             if not isinstance(image, dict) or not isinstance(image.get("url"), str):
                 raise BadRequest(f"{here}.image_url.url is not a text", f"{here}.image_url.url")
-    return message
+    return said
 
 
 def _check_calls(calls: Any, field: str) -> None:

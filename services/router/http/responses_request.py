@@ -183,12 +183,12 @@ def _add(messages: list[dict[str, Any]], item: Any, field: str) -> None:
                 )
             content = _content(item.get("content"), f"{field}.content")
             if role == "assistant":
-                _assistant(messages)["content"] = content
+                _assistant(messages, free="content")["content"] = content
             else:
                 messages.append({"role": "system" if role == "developer" else role, "content": content})
         case "reasoning":
             if text := _reasoning(item):
-                _assistant(messages)["reasoning_content"] = text
+                _assistant(messages, free="reasoning_content")["reasoning_content"] = text
         case "function_call" | "custom_tool_call" as kind:
             named = item.get("arguments") if kind == "function_call" else _as_custom(item.get("input"))
             function = {
@@ -209,9 +209,9 @@ def _add(messages: list[dict[str, Any]], item: Any, field: str) -> None:
             )
 
 
-def _assistant(messages: list[dict[str, Any]]) -> dict[str, Any]:
-    """The assistant's message that is being put together."""
-    if not messages or messages[-1]["role"] != "assistant":
+def _assistant(messages: list[dict[str, Any]], free: str | None = None) -> dict[str, Any]:
+    """The assistant's message that is being put together; a new one where ``free`` is said already: it may speak twice."""
+    if not messages or messages[-1]["role"] != "assistant" or (free and messages[-1].get(free) is not None):
         messages.append({"role": "assistant", "content": None})
     return messages[-1]
 

@@ -91,6 +91,21 @@ async def test_case_35_tool_calls_come_out_whole(
         ]
 
 
+async def test_claude_codes_changing_first_line_keeps_nobody_from_a_cache(
+    client: anthropic.AsyncAnthropic, router: MemoryRouter
+) -> None:
+    line = "x-anthropic-billing-header: cc_version=2.1.37; cc_entrypoint=cli; cch={};"
+    hi: Any = [{"role": "user", "content": "Hi"}]
+    for system in (
+        [{"type": "text", "text": line.format("a1")}, {"type": "text", "text": "You are kind."}],
+        f"{line.format('b2')}\nYou are kind.",
+        "You are kind.",
+    ):
+        told: Any = system
+        await client.messages.create(model="qwen3", max_tokens=9, messages=hi, system=told)
+        assert router.last.asked.body.messages[0] == {"role": "system", "content": "You are kind."}
+
+
 async def test_a_conversation_with_tools_and_images_becomes_chat_messages(
     client: anthropic.AsyncAnthropic, router: MemoryRouter
 ) -> None:

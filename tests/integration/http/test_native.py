@@ -40,6 +40,10 @@ async def test_a_prompt_is_accepted_with_its_domain_and_a_provisional_decision(
     assert router.last.asked.options.max_tokens == 40
 
 
+async def test_a_monitor_that_asks_for_the_head_alone_is_answered(http: httpx.AsyncClient) -> None:
+    assert [(await http.head(path)).status_code for path in ("/healthz", "/readyz")] == [200, 200]
+
+
 async def test_a_chat_history_is_passed_on_whole(http: httpx.AsyncClient, router: MemoryRouter) -> None:
     messages = [
         {"role": "system", "content": "Be brief", "name": "x"},

@@ -108,6 +108,23 @@ async def test_a_custom_tool_is_called_with_its_text(client: openai.AsyncOpenAI,
     assert len(router.last.asked.body.extra["tools"]) == 1, "nobody here searches the web for a model"
 
 
+async def test_an_assistant_that_speaks_twice_is_heard_twice(client: openai.AsyncOpenAI, router: MemoryRouter) -> None:
+    """Agents say what they will do, and then what they found, without anybody between."""
+    said: Any = [
+        {"type": "reasoning", "id": "r1", "summary": [], "content": [{"type": "reasoning_text", "text": "One."}]},
+        {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "I look."}]},
+        {"type": "reasoning", "id": "r2", "summary": [], "content": [{"type": "reasoning_text", "text": "Two."}]},
+        {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "Found."}]},
+        {"type": "function_call", "call_id": "c1", "name": "weather", "arguments": ARGUMENTS},
+        {"type": "function_call_output", "call_id": "c1", "output": "rain"},
+    ]
+    await client.responses.create(model="qwen3", input=said)
+    first, second, result = router.last.asked.body.messages
+    assert first == {"role": "assistant", "content": "I look.", "reasoning_content": "One."}
+    assert (second["content"], second["reasoning_content"]) == ("Found.", "Two.")
+    assert [call["id"] for call in second["tool_calls"]] == [result["tool_call_id"]] == ["c1"]
+
+
 async def test_items_become_chat_messages(client: openai.AsyncOpenAI, router: MemoryRouter) -> None:
     items: Any = [
         {"role": "developer", "content": [{"type": "input_text", "text": "Rules"}]},

@@ -23,6 +23,26 @@ def test_nulls_are_as_good_as_nothing() -> None:
     assert chat_task({**HI, **nulls}, {}, Fleet())[1] == chat_task(HI, {}, Fleet())[1]
 
 
+def test_a_null_reaches_no_backend() -> None:
+    nulls = dict.fromkeys(("response_format", "stop", "tools", "tool_choice", "frequency_penalty", "user"))
+    assert chat_task({**HI, **nulls, "logit_bias": {}}, {}, Fleet())[1].body.extra == {"logit_bias": {}}
+
+
+def test_a_developer_speaks_as_the_system_which_every_template_knows() -> None:
+    rules = {"role": "developer", "content": "Be kind.", "name": "me"}
+    _, task = chat_task({"messages": [rules, *HI["messages"]]}, {}, Fleet())
+    assert task.body.messages == ({"role": "system", "content": "Be kind.", "name": "me"}, *HI["messages"])
+
+
+@pytest.mark.parametrize(
+    ("field", "value"), [("tools", {}), ("response_format", "json"), ("response_format", ["json"])]
+)
+def test_what_is_translated_for_a_backend_must_have_its_form(field: str, value: Any) -> None:
+    with pytest.raises(BadRequest, match=f"{field} is a ") as caught:
+        chat_task({**HI, field: value}, {}, Fleet())
+    assert caught.value.field == field
+
+
 def test_the_newer_limit_stands_over_the_older() -> None:
     _, task = chat_task({**HI, "max_tokens": 5, "max_completion_tokens": 7, "headrace": {"max_tokens": 9}}, {}, Fleet())
     assert task.options.max_tokens == 7
