@@ -41,6 +41,22 @@ class Joined:
         return tuple(sorted(self._calls))
 
 
+def together(deltas: Iterable[Call]) -> tuple[Call, ...]:
+    """Pieces of one call as one piece: OpenAI writes no call twice into a chunk, and many a client reads the first alone."""
+    pieces: dict[int, Call] = {}
+    for at, delta in enumerate(deltas):
+        index = delta.get("index")
+        key = index if isinstance(index, int) else -1 - at
+        before, function = pieces.get(key), delta.get("function") or {}
+        if before is None:
+            pieces[key] = {**delta, "function": dict(function)} if "function" in delta else delta
+            continue
+        said = before.get("function") or {}
+        arguments = (said.get("arguments") or "") + (function.get("arguments") or "")
+        pieces[key] = before | {"function": {**function, **said, "arguments": arguments}}
+    return tuple(pieces.values())
+
+
 def rest(sent: Iterable[Call], whole: Sequence[Call]) -> tuple[Call, ...]:
     """The deltas that make ``whole`` of what was sent; a call of which nothing was sent comes in one piece.
 

@@ -10,6 +10,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+from schemas.tool_calls import together
 from schemas.work import TokenChunk
 from services.worker.backends.port import Chunk
 
@@ -48,7 +49,7 @@ class TokenSender:
 
     async def flush(self) -> None:
         """Send what is gathered."""
-        text, thinking, calls = "".join(self._text), "".join(self._thinking), tuple(self._calls)
+        text, thinking, calls = "".join(self._text), "".join(self._thinking), together(self._calls)
         if not (text or thinking or calls):
             return
         logprobs = tuple(self._logprobs)

@@ -21,7 +21,7 @@ from services.router.port import NewTask
 
 PATH = "/v1/messages"
 BILLING = "x-anthropic-billing-header:"
-"""Claude Code begins its system prompt with this line, which differs in each request: no prompt would ever be found in a cache."""
+"""Claude Code begins its system prompt with this line, other in each request: no prompt would ever be found in a cache."""
 SESSION_MARK = "_session_"
 """Claude Code's user_id ends in the conversation's id behind this."""
 TopK = Annotated[int, msgspec.Meta(ge=0, le=2**31 - 1)]

@@ -67,5 +67,5 @@ def worker_id(fleet: Fleet, wanted: str | None, field: str) -> str | None:
 
 
 def given(values: dict[str, Any], taken: frozenset[str]) -> dict[str, Any]:
-    """What is left for the backend. Null is what was not set: many clients send it, and servers differ in what they make of it."""
+    """What is left for the backend. Null is what was not set: many clients send it, and not every server takes it."""
     return {key: value for key, value in values.items() if key not in taken and value is not None}

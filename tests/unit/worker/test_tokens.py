@@ -37,6 +37,21 @@ async def test_the_first_piece_goes_at_once_and_the_rest_together() -> None:
     assert [chunk.index for chunk in wire.sent] == [0, 1]
 
 
+async def test_pieces_of_one_call_that_go_together_are_one_piece() -> None:
+    """OpenAI writes no call twice into a chunk: clients that read the first alone would lose the rest of its arguments."""
+    wire = Wire()
+    sender = TokenSender("t", 1, wire.send)
+    await sender.add(Chunk(text="I call."))
+    begun = {"index": 0, "id": "c1", "type": "function", "function": {"name": "f", "arguments": ""}}
+    for arguments in ('{"a":', " 1}"):
+        await sender.add(Chunk(tool_calls=(begun,)))
+        begun = {"index": 0, "function": {"arguments": arguments}}
+    await sender.add(Chunk(tool_calls=(begun, {"index": 1, "id": "c2", "function": {"name": "g", "arguments": "{}"}})))
+    await sender.close()
+    whole = {"index": 0, "id": "c1", "type": "function", "function": {"name": "f", "arguments": '{"a": 1}'}}
+    assert wire.sent[-1].tool_calls == (whole, {"index": 1, "id": "c2", "function": {"name": "g", "arguments": "{}"}})
+
+
 async def test_what_was_gathered_goes_out_without_another_piece() -> None:
     wire = Wire()
     sender = TokenSender("t", 1, wire.send)
