@@ -16,6 +16,7 @@ from rich.text import Text
 from services.cli import (
     bench,
     evidence_commands,
+    key,
     pipe,
     pull,
     queue_commands,
@@ -72,6 +73,7 @@ app.command("bench", rich_help_panel=USE)(bench.bench)
 app.command("pipe", rich_help_panel=USE)(pipe.pipe)
 app.command("pause", rich_help_panel=USE)(queue_commands.pause)
 app.command("resume", rich_help_panel=USE)(queue_commands.resume)
+app.add_typer(key.keys, name="key", rich_help_panel=USE)
 app.command("pull", rich_help_panel=USE)(pull.pull)
 app.command("doctor", rich_help_panel=USE)(show_commands.check)
 run_commands.add_services(app)

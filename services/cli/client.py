@@ -183,7 +183,7 @@ def _hint(error: dict[str, Any]) -> str | None:
         case "not_found":
             return "this router may be older than the command: `headrace --version`"
         case "unauthorized":
-            return "HEADRACE_KEY must be one of the keys behind the router's [keys]"
+            return "HEADRACE_KEY must be one of the keys behind the router's [keys]; on its machine `headrace key add` makes one"
         case "forbidden":
             return "HEADRACE_KEY must be a key that may do this, or do it on the router's own machine without one"
         case "unknown_worker":

@@ -43,6 +43,7 @@ def main() -> int:
 async def _run(life: Lifecycle, args: argparse.Namespace) -> None:
     settings = load(args.config, os.environ)
     tuning = tuning_of(settings)
+    access = Access(keys=tuning.keys, http=settings.http)
     data = args.data or settings.data_dir
     router = settings.router.id or _own_id(data / "router.id")
     bus = await Bus.connect(
@@ -66,12 +67,12 @@ async def _run(life: Lifecycle, args: argparse.Namespace) -> None:
         routes=watch_routes(settings.router.routes or default_path(args.config, data)),
         absence=tuning.absence,
         tuning=watch_tuning(args.config, settings, os.environ) if args.config is not None else None,
+        on_tuned=lambda now: access.change(now.keys),
         wake=Waker(settings.wake).wake,
     )
     service.tuned(tuning)
     try:
         await service.start()
-        access = Access(keys=settings.keys, http=settings.http)
         host = args.host or settings.router.host
         port = args.port if args.port is not None else settings.router.port
         async with serving(create_app(service, access=access), host, port) as url:

@@ -74,12 +74,13 @@ class RouterService(Questions, Evidence, Benching, Pulling):
         routes: Watched[Routes] | None = None,
         absence: Absence | None = None,
         tuning: Watched[Tuning] | None = None,
+        on_tuned: Callable[[Tuning], None] | None = None,
         wake: Callable[[str], Awaitable[None]] = wake_nobody,
     ) -> None:
         self._bus, self._router, self._clock, self._new_id = bus, router, clock, new_id
         self._rules, self._sync, self._keep_s = rules, sync, keep_s
         self.desk = Desk(router, slider=slider, limits=limits, new_id=new_id, absence=absence)
-        self._routes, self._tuning = routes, tuning
+        self._routes, self._tuning, self._on_tuned = routes, tuning, on_tuned
         self._decider = Decider(self, self.desk, rules, clock)
         if routes is not None:
             self.desk.routes = routes.value
@@ -220,6 +221,8 @@ class RouterService(Questions, Evidence, Benching, Pulling):
         self.desk.limits, self.desk.slider, self.desk.absence = tuning.limits, tuning.slider, tuning.absence
         self.desk.sliders, self.desk.outlook.order_k = tuning.sliders, tuning.order_k
         self._door.places = tuning.places
+        if self._on_tuned is not None:
+            self._on_tuned(tuning)
         self.desk.refresh()
         self._step()
 

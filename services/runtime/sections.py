@@ -164,9 +164,11 @@ class Key(Section, frozen=True, kw_only=True):
 
 class Http(Section, frozen=True, kw_only=True):
     """Further names of headers, beside the router's own and Open WebUI's: the first that a request has counts. ``hosts``: names
-    of this router beside its addresses, names without a dot and those of private endings (``.lan``)."""
+    of this router beside its addresses, names without a dot and those of private endings (``.lan``). ``user_jwt_secret``: by
+    which Open WebUI signs whom it asks for (its FORWARD_USER_INFO_HEADER_JWT_SECRET)."""
 
     hosts: tuple[str, ...] = ()
+    user_jwt_secret: str | None = None
     session_headers: tuple[str, ...] = ("x-claude-code-session-id", "session_id", "conversation_id")
     client_headers: tuple[str, ...] = ()
     message_headers: tuple[str, ...] = ()

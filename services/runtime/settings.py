@@ -164,7 +164,7 @@ def _explain(
         hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(known)}"
         return SettingsError(f"{f'{shown}.{unknown[1]}'.strip('.')} is not a setting ({path}); {hint}")
     if keys[:1] == ["keys"] and "matching regex" in message:  # the value may be the key itself: it is not repeated
-        message = "is no SHA-256 in 64 hex digits; printf %s KEY | sha256sum makes it"
+        message = "is no SHA-256 in 64 hex digits; `headrace key add` makes a key with it, or printf %s KEY | sha256sum"
     return SettingsError(f"{shown}: {message[:1].lower()}{message[1:]} ({source.get(shown, path)})")
 
 

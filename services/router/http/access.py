@@ -14,6 +14,7 @@ import msgspec
 from services.router.http.identity import KEY_COOKIE, SETTLED, cookie_of, shown_key
 from services.router.http.reading import Refused
 from services.router.http.same_site import is_foreign, is_ours
+from services.router.http.user_token import HEADER as USER_TOKEN, NotSigned, user_of_token
 from services.runtime.settings import Http, Key
 
 OPEN_PATHS = frozenset({"/healthz", "/readyz"})
@@ -27,6 +28,10 @@ USER_HEADERS = ("x-headrace-client", "x-openwebui-user-id")
 Headers = list[tuple[bytes, bytes]]
 
 
+class WrongKey(Refused):
+    """A key was shown, in a header or a cookie, and is none of ours: 401."""
+
+
 class Caller(msgspec.Struct, frozen=True, kw_only=True):
     """``name`` is the key's; None where there are no keys, or on the router's own machine without one. ``speaks``: for users.
     ``by_cookie``: a browser showed the key by itself, whoever's page made it ask."""
@@ -37,26 +42,47 @@ class Caller(msgspec.Struct, frozen=True, kw_only=True):
     by_cookie: bool = False
 
 
-class Access(msgspec.Struct, frozen=True, kw_only=True):
-    """The settings that decide. Without keys everybody may ask, and the router's own machine may do everything."""
+class Access(msgspec.Struct, kw_only=True):
+    """The settings that decide. Without keys everybody may ask, and the router's own machine may do everything.
+
+    ``keys`` may change at any time (``change``); ``guarded``: there were keys since the start."""
 
     keys: Mapping[str, Key] = {}
     http: Http = Http()
+    guarded: bool = False
+
+    def __post_init__(self) -> None:
+        self.guarded = self.guarded or bool(self.keys)
+
+    def change(self, keys: Mapping[str, Key]) -> None:
+        """From the next request on. Who takes the last key away meant to shut somebody out, not to let everybody in."""
+        self.keys = keys
+        self.guarded = self.guarded or bool(keys)
 
     def caller(self, headers: Mapping[str, str], path: str, *, is_local: bool) -> Caller:
-        """Raises Refused for an unknown key, and for none where one is needed."""
+        """Raises WrongKey for an unknown key, and Refused for none where one is needed."""
         shown = shown_key(headers)
         if shown is not None and (found := self.named(shown)) is not None:
             return found
         kept = cookie_of(headers, KEY_COOKIE) if shown is None else None
         if kept is not None and (found := self.named(kept)) is not None:
             return msgspec.structs.replace(found, by_cookie=True)
-        if not self.keys or (is_local and shown is None) or is_open(path):
+        if not self.guarded or (is_local and shown is None) or is_open(path):
             return Caller(speaks=is_local, admin=is_local)
-        what = "no key was sent" if shown is None else "the key is not known here"
-        raise Refused(
-            f"{what}; send one of the router's [keys] as Authorization: Bearer ..., x-api-key, or a password", 401
-        )
+        how = "send one of the router's [keys] as Authorization: Bearer ..., x-api-key, or a password"
+        if shown is None and kept is None:
+            raise Refused(f"no key was sent; {how}", 401)
+        raise WrongKey(f"the key is not known here; {how}", 401)
+
+    def user(self, headers: Mapping[str, str], now: float) -> str | None:
+        """Whom Open WebUI names with its signature; None where it signs nothing, or no secret is set. Raises Refused (401)."""
+        secret, token = self.http.user_jwt_secret, headers.get(USER_TOKEN)
+        if not secret or token is None:
+            return None
+        try:
+            return user_of_token(token, secret, now)
+        except NotSigned as error:
+            raise Refused(f"{USER_TOKEN}: {error}", 401) from error
 
     def turn_strangers_away(self, caller: Caller, method: str, headers: Mapping[str, str], path: str) -> None:
         """Raises Refused for what another site's page made a browser send. A key in a header is no browser's doing."""
@@ -73,23 +99,30 @@ class Access(msgspec.Struct, frozen=True, kw_only=True):
                 403,
             )
 
-    def settle(self, raw: Sequence[tuple[bytes, bytes]], headers: Mapping[str, str], caller: Caller) -> Headers:
-        """The request's headers with the router's own settled: nobody sends those that only the router may set."""
+    def settle(
+        self,
+        raw: Sequence[tuple[bytes, bytes]],
+        headers: Mapping[str, str],
+        caller: Caller,
+        user: str | None = None,
+    ) -> Headers:
+        """The request's headers with the router's own settled: nobody sends those that only the router may set. A signed
+        ``user`` counts whoever asks: it needs no trust in the caller."""
         result = [(name, value) for name, value in raw if name.lower() != SETTLED.encode()]
         own = zip(OWN, (self.http.session_headers, self.http.message_headers, self.http.task_headers), strict=True)
         for name, others in own:
             if not headers.get(name) and (found := _first(headers, others)) is not None:
                 result.append((name.encode(), found.encode("latin-1")))
-        client = _first(headers, (*USER_HEADERS, *self.http.client_headers)) if caller.speaks else None
-        if client is not None and not headers.get(USER_HEADERS[0]):
-            result.append((USER_HEADERS[0].encode(), client.encode("latin-1")))
-        if not caller.speaks:
-            result = [(name, value) for name, value in result if name.lower() != USER_HEADERS[0].encode()]
-        if caller.name is not None and client is None:
-            name = SETTLED if not caller.speaks else USER_HEADERS[0]
-            result.append((name.encode(), caller.name.encode("latin-1", "replace")))
-        elif not caller.speaks:
-            result.append((SETTLED.encode(), b""))
+        name = SETTLED
+        if caller.speaks:
+            name = USER_HEADERS[0]
+            others = (*USER_HEADERS[1:], *self.http.client_headers)
+            client = None if headers.get(name) else user or _first(headers, others) or caller.name
+        else:
+            result = [(each, value) for each, value in result if each.lower() != USER_HEADERS[0].encode()]
+            client = user or caller.name or ""
+        if client is not None:
+            result.append((name.encode(), client.encode("latin-1", "replace")))
         return result
 
     def named(self, shown: str) -> Caller | None:

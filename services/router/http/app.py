@@ -32,6 +32,7 @@ from services.router.http.pausing import pausing_routes
 from services.router.http.problems import INTERNAL, Problem, http_problem, problem_of, respond_to
 from services.router.http.responses import responses_routes
 from services.router.http.stats_routes import stats_routes
+from services.router.http.tries import Tries
 from services.router.port import RouterPort
 from services.runtime.logs import logger
 
@@ -40,15 +41,15 @@ log = logger("http")
 
 def create_app(router: RouterPort, *, timing: Timing | None = None, access: Access | None = None) -> FastAPI:
     """``timing`` is for tests; the defaults are what docs/http.md promises. ``access``: who may ask; everybody unless said."""
-    timing, access = timing or Timing(), access or Access()
+    timing, access, tries = timing or Timing(), access or Access(), Tries()
     # The interactive pages would load scripts from elsewhere; /openapi.json stays.
     app = FastAPI(title="Headrace", docs_url=None, redoc_url=None, redirect_slashes=False)
-    app.add_middleware(Gate, access=access)
+    app.add_middleware(Gate, access=access, tries=tries)
     watchers = Watchers(router)
     app.state.before_stop = watchers.close
     app.include_router(native_routes(router, timing))
     app.include_router(deciding_routes(router))
-    app.include_router(page_routes(router, timing, access, watchers))
+    app.include_router(page_routes(router, timing, access, tries, watchers))
     app.include_router(overview_routes(router))
     app.include_router(stats_routes(router))
     app.include_router(metrics_routes(router))

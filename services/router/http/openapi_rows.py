@@ -30,18 +30,20 @@ from services.router.port import Readiness
 JSON, SSE, NDJSON, TEXT, SVG = (
     "application/json", "text/event-stream", "application/x-ndjson", "text/plain", "image/svg+xml",
 )  # fmt: skip
-ASKED = (400, 401, 403)
-"""A header may be wrong, a key unknown, or known for something else."""
+ASKED = (400, 401, 403, 429)
+"""A header may be wrong, a key unknown, known for something else, or the latest of too many unknown ones."""
 NAMED = (*ASKED, 404)
 SENT = (*ASKED, 408, 413)
-TASKED = (*SENT, 404, 429, 503)
+TASKED = (*SENT, 404, 503)
 ANSWERED = (*TASKED, 409, 502, 504)
 OLLAMA = (*SENT, 404, 499, 502, 503, 504)
 """Ollama's numbers for a full queue (503) and for a task that was cancelled (499)."""
 WORDS = {
-    400: "the request cannot be understood, or nobody can do it; the field is named", 401: "a key is needed",
+    400: "the request cannot be understood, or nobody can do it; the field is named",
+    401: "a key is needed, and one that is known",
     403: "the key may not do this", 404: "nobody and nothing is called so; the nearest names", 408: "the body did not come",
-    409: "the task was cancelled", 413: "the body is above 32 MiB", 429: "the client's queue is full",
+    409: "the task was cancelled", 413: "the body is above 32 MiB",
+    429: "the client's queue is full, or too many wrong keys came from one address",
     499: "the task was cancelled", 500: "the machine could not fetch the model", 502: "the machine failed",
     503: "busy, or not able now; Retry-After says when again",
     504: "the deadline has passed",

@@ -62,6 +62,21 @@ def test_a_file_that_cannot_be_is_refused_by_key_or_line_and_the_former_limits_s
     assert watched.problem is None
 
 
+def test_keys_come_into_force_at_once_and_a_wrong_one_is_refused_whole(tmp_path: Path) -> None:
+    keys = f"[keys]\nme = {{ sha256 = '{'0' * 64}', admin = true }}\n"
+    path = settings_file(tmp_path)
+    before = load(path, {})
+    watched = watch_tuning(path, before, {})
+    path.write_text(FILE + keys)
+    assert watched.look() and watched.value.keys["me"].admin
+    assert needing_restart(before, load(path, {})) == []
+    path.write_text(FILE + keys + "you = { sha256 = 'my password' }\n")
+    assert not watched.look() and list(watched.value.keys) == ["me"]
+    assert watched.problem is not None and "keys.you.sha256" in watched.problem and "password" not in watched.problem
+    path.write_text(FILE)
+    assert watched.look() and not watched.value.keys
+
+
 def test_what_needs_a_restart_is_named_and_other_parts_settings_are_theirs(tmp_path: Path) -> None:
     before = load(settings_file(tmp_path), {})
     changed = "[router]\nslider = 3.0\nport = 9000\n[worker]\nslots = 4\n[domains]\nlaw = { words_en = ['court'] }\n"

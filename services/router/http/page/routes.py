@@ -6,6 +6,7 @@ call the same paths as every other client.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import aclosing
 from urllib.parse import parse_qs, quote
 
@@ -14,6 +15,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from services.router.http.access import Access
+from services.router.http.gate import counted, may_stay
 from services.router.http.live import SSE_HEADERS, Lasting, Line, Timing
 from services.router.http.native import TASK_ID
 from services.router.http.overview import welcome
@@ -24,6 +26,7 @@ from services.router.http.page.watching import Watchers, Watching
 from services.router.http.page.words import LANGUAGES, Language, words_of
 from services.router.http.problems import Problem, UnknownTask
 from services.router.http.reading import read_body
+from services.router.http.tries import Tries
 from services.router.port import RouterPort
 
 SIGN_IN_BYTES_MAX = 4096
@@ -35,9 +38,9 @@ SCRIPT_WORDS = (
 )  # fmt: skip
 
 
-def page_routes(router: RouterPort, timing: Timing, access: Access, watchers: Watchers) -> APIRouter:
+def page_routes(router: RouterPort, timing: Timing, access: Access, tries: Tries, watchers: Watchers) -> APIRouter:
     routes = APIRouter()
-    routes.include_router(_sign_in_routes(access))
+    routes.include_router(_sign_in_routes(access, tries))
 
     @routes.get("/")
     async def page(request: Request) -> Response:
@@ -52,7 +55,7 @@ def page_routes(router: RouterPort, timing: Timing, access: Access, watchers: Wa
         asked = request.query_params
         language: Language = next((each for each in LANGUAGES if each == asked.get("lang")), "en")
         since = request.headers.get("last-event-id") or asked.get("since", "")
-        return PageStream(router, watchers.of(language), since, timing)
+        return PageStream(router, watchers.of(language), since, timing, lambda: may_stay(request, access))
 
     @routes.get("/page/explain/{task}", include_in_schema=False)
     async def explain(task: str, request: Request) -> Response:
@@ -81,7 +84,7 @@ def page_routes(router: RouterPort, timing: Timing, access: Access, watchers: Wa
     return routes
 
 
-def _sign_in_routes(access: Access) -> APIRouter:
+def _sign_in_routes(access: Access, tries: Tries) -> APIRouter:
     routes = APIRouter()
 
     @routes.post("/page/sign-in", include_in_schema=False)
@@ -89,7 +92,7 @@ def _sign_in_routes(access: Access) -> APIRouter:
         body = await read_body(request, SIGN_IN_BYTES_MAX)
         key = parse_qs(body.decode("utf-8", "replace")).get("key", [""])[0].strip()
         if access.named(key) is None:
-            return sign_in_page(request, wrong=True)
+            return sign_in_page(request, wrong=True, wait_s=counted(request, tries))
         response = RedirectResponse("/", 303)
         response.set_cookie(
             KEY, quote(key, safe=""), httponly=True, samesite="strict", secure=request.url.scheme == "https"
@@ -140,16 +143,20 @@ def _signed_in(request: Request) -> bool:
 
 
 class PageStream(Lasting):
-    """``GET /page/events``: what changed, for as long as somebody looks."""
+    """``GET /page/events``: what changed, for as long as somebody looks who may."""
 
-    def __init__(self, router: RouterPort, watching: Watching, since: str, timing: Timing) -> None:
+    def __init__(
+        self, router: RouterPort, watching: Watching, since: str, timing: Timing, may: Callable[[], bool]
+    ) -> None:
         super().__init__(router, timing)
-        self._watching, self._since = watching, since
+        self._watching, self._since, self._may = watching, since, may
 
     async def follow(self, line: Line) -> None:
         await self.on_hold_over(line)
         async with aclosing(self._watching.events(self._since)) as events:
             async for event in events:
+                if not self._may():
+                    break
                 await line.write(event)
         await line.close()
 

@@ -6,6 +6,7 @@ until the browser is closed: nothing is stored on the router, and a script that 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 
 from starlette.requests import Request
@@ -52,8 +53,15 @@ def look_of(request: Request) -> tuple[Language, str]:
     return language, theme if theme in THEMES else "auto"
 
 
-def sign_in_page(request: Request, *, wrong: bool = False) -> Response:
-    """Bearer alone, for the form is there: Basic would open the browser's own dialogue."""
+def sign_in_page(request: Request, *, wrong: bool = False, wait_s: float = 0.0) -> Response:
+    """``wait_s``: after too many wrong keys. A cookie that was sent is of no use any more, and goes."""
     language, theme = look_of(request)
-    html = rendered("sign_in.html", w=words_of(language), language=language, theme=theme, signed_in=False, wrong=wrong)
-    return HTMLResponse(html, 401, {**page_headers(), "www-authenticate": 'Bearer realm="headrace"'})
+    words, seconds = words_of(language), math.ceil(wait_s)
+    fault = words["too_many_tries"].format(seconds) if seconds else words["key_unknown"] if wrong else None
+    html = rendered("sign_in.html", w=words, language=language, theme=theme, signed_in=False, fault=fault)
+    # Bearer alone, for the form is there: Basic would open the browser's own dialogue.
+    told = {"retry-after": str(seconds)} if seconds else {"www-authenticate": 'Bearer realm="headrace"'}
+    response = HTMLResponse(html, 429 if seconds else 401, {**page_headers(), **told})
+    if cookie_of(request.headers, KEY) is not None:
+        response.delete_cookie(KEY, httponly=True, samesite="strict")
+    return response

@@ -45,6 +45,10 @@ WORDS: dict[str, tuple[str, str]] = {
     ),
     "key": ("Key", "キー"),
     "key_unknown": ("This key is not known here.", "このキーは登録されていません。"),
+    "too_many_tries": (
+        "Too many wrong keys came from here. Try again in {} s.",
+        "誤ったキーの入力が続いたため、{} 秒後に再度お試しください。",
+    ),
     # Ask
     "ask": ("Ask", "質問"),
     "prompt": ("Prompt", "プロンプト"),

@@ -8,7 +8,7 @@ import hashlib
 import pytest
 from starlette.datastructures import Headers
 
-from services.router.http.access import Access, Caller, is_local
+from services.router.http.access import Access, Caller, WrongKey, is_local
 from services.router.http.identity import client_of, message_of, session_of, task_kind_of
 from services.router.http.reading import Refused
 from services.runtime.settings import Http, Key
@@ -26,9 +26,9 @@ KEYS = {
 CLOSED = Access(keys=KEYS)
 
 
-def settled(access: Access, caller: Caller, **headers: str) -> Headers:
+def settled(access: Access, caller: Caller, user: str | None = None, **headers: str) -> Headers:
     sent = Headers({name.replace("_", "-"): value for name, value in headers.items()})
-    return Headers(raw=access.settle(sent.raw, sent, caller))
+    return Headers(raw=access.settle(sent.raw, sent, caller, user))
 
 
 @pytest.mark.parametrize(
@@ -48,6 +48,27 @@ def test_an_unknown_key_and_none_from_elsewhere_are_refused(sent: dict[str, str]
     with pytest.raises(Refused) as refused:
         CLOSED.caller(sent, "/route", is_local=False)
     assert refused.value.status == 401
+
+
+def test_a_wrong_key_is_told_from_none_in_a_header_as_in_a_cookie() -> None:
+    for sent in ({"x-api-key": "x"}, {"cookie": "headrace_key=x"}):
+        with pytest.raises(WrongKey):
+            CLOSED.caller(sent, "/route", is_local=False)
+    with pytest.raises(Refused) as refused:
+        CLOSED.caller({"cookie": "headrace_lang=ja"}, "/route", is_local=False)
+    assert not isinstance(refused.value, WrongKey)
+
+
+def test_keys_come_and_go_and_without_the_last_one_nobody_gets_in_from_elsewhere() -> None:
+    access, elsewhere = Access(), {"authorization": "Bearer m"}
+    assert access.caller(elsewhere, "/route", is_local=False) == Caller()
+    access.change({"me": key("m", admin=True)})
+    assert access.caller(elsewhere, "/route", is_local=False).name == "me"
+    access.change({})
+    for sent in (elsewhere, {}):
+        with pytest.raises(Refused):
+            access.caller(sent, "/route", is_local=False)
+    assert access.caller({}, "/route", is_local=True).admin
 
 
 def test_this_machine_may_do_everything_and_a_wrong_key_is_wrong_here_too() -> None:
@@ -79,6 +100,14 @@ def test_a_name_for_a_user_counts_only_where_the_key_may_speak_for_users() -> No
     assert client_of(settled(CLOSED, silent, x_headrace_client="u2", x_openwebui_user_id="u1"), "named") == "guest"
     assert client_of(settled(Access(), Caller(), x_headrace_client="u2"), "named") == "local"
     assert client_of(settled(Access(), Caller(), authorization="Bearer secret")) == "key-2bb80d537b1d"
+
+
+def test_a_signed_user_counts_whoever_passes_it_on_but_not_before_the_word_of_who_may_speak() -> None:
+    speaks, silent = Caller(name="webui", speaks=True), Caller(name="guest")
+    assert client_of(settled(CLOSED, silent, "u1", x_headrace_client="u2", x_openwebui_user_id="u3"), "named") == "u1"
+    assert client_of(settled(CLOSED, speaks, "u1", x_openwebui_user_id="u3")) == "u1"
+    assert client_of(settled(CLOSED, speaks, "u1", x_headrace_client="u2")) == "u2"
+    assert client_of(settled(Access(), Caller(), "u1")) == "u1"
 
 
 def test_nobody_settles_for_himself() -> None:

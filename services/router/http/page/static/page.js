@@ -113,9 +113,17 @@ function open() {
   source.onopen = () => shown("on");
   source.onerror = () => {
     shown("off");
-    if (source.readyState === EventSource.CLOSED) setTimeout(() => { if (!document.hidden) open(); }, 3000);
+    if (source.readyState === EventSource.CLOSED) setTimeout(again, 3000);
   };
   source.addEventListener("page", onPage);
+}
+
+// The stream says only that it failed: whose key was taken away is shown where to sign in.
+async function again() {
+  if (document.hidden) return;
+  const asked = await fetch("/routes").catch(() => null);
+  if (asked && (asked.status === 401 || asked.status === 429)) location.reload();
+  else open();
 }
 
 // A browser has six connections for all its tabs; one that nobody sees needs none.
