@@ -40,6 +40,7 @@ def openai_routes(router: RouterPort, timing: Timing) -> APIRouter:
                 chunks(index=at, statuses=Statuses(router) if shown and at == 0 else None)
                 for at in range(len(submitted))
             ],
+            early=shown,
         )
 
     return routes

@@ -47,7 +47,8 @@ class Speech(Protocol):
 
 
 class Streamed(Talk):
-    """Headers when a task has started or after the hold, then pieces as they come, then the tail."""
+    """Headers with the first piece or after the hold, then pieces as they come, then the tail. A backend refuses a request at
+    once if at all, and until then its refusal has a status of its own. ``early``: headers at the start, for who shows it."""
 
     def __init__(
         self,
@@ -57,8 +58,10 @@ class Streamed(Talk):
         speeches: Sequence[Speech],
         *,
         form: Form = openai_form,
+        early: bool = False,
     ) -> None:
         super().__init__(router, submitted, timing, form=form)
+        self.early = early
         self.voices = [_Voice(speech) for speech in speeches]
         for voice, one in zip(self.voices, submitted, strict=True):
             choice = one.decision.choice if one.decision is not None else None
@@ -99,7 +102,7 @@ class Streamed(Talk):
             self.status = status
         if status.model is not None and not voice.sent_any:
             voice.speech.set_model(status.model)
-        if status.state == "running":
+        if self.early and status.state == "running":
             await self.on_hold_over(line)
         if line.is_open and (words := voice.speech.moved(status)):
             await line.write(words)

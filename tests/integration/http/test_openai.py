@@ -192,17 +192,39 @@ async def test_an_empty_answer_is_still_an_answer(http: httpx.AsyncClient, route
     assert (last["choices"][0]["finish_reason"], last["headrace"]["outcome"]) == ("length", "empty")
 
 
-# Headers: with the start, or after the hold.
+# Headers: with the first piece, or after the hold.
 
 
-async def test_headers_wait_for_the_start_and_name_the_worker(wire: httpx.AsyncClient, held: MemoryRouter) -> None:
+async def test_headers_wait_for_the_first_piece_and_name_the_worker(
+    wire: httpx.AsyncClient, held: MemoryRouter
+) -> None:
     reply, end = await opened(wire, held)
     await held.last.start("w-2", "smollm2:135m", reason="速い")
+    await held.last.say("Hi")
     headers = (await reply).headers
     assert (headers["x-headrace-worker"], headers["x-headrace-model"]) == ("laptop", "smollm2:135m")
     assert headers["x-headrace-reason"] == "%E9%80%9F%E3%81%84"
     assert "x-headrace-expected-worker" not in headers
     await end()
+
+
+@pytest.mark.parametrize(
+    ("path", "body"), [("/v1/chat/completions", {}), ("/v1/messages", {"max_tokens": 9}), ("/v1/responses", {})]
+)
+async def test_what_a_machine_refuses_at_once_has_its_own_status_in_a_stream_too(
+    wire: httpx.AsyncClient, router: MemoryRouter, path: str, body: dict[str, Any]
+) -> None:
+    """Agents learn by a 400 that their conversation has become too long, and shorten it."""
+
+    async def too_long(play: Play) -> None:
+        await play.start()
+        await play.fail("rejected", "HTTP 400: the request exceeds the available context size")
+
+    router.script = too_long
+    asked = {"input": "Hi"} if path == "/v1/responses" else {"messages": HI}
+    reply = await wire.post(path, json={"model": "qwen3", **asked, **body, "stream": True})
+    assert (reply.status_code, reply.headers["content-type"]) == (400, "application/json")
+    assert "exceeds the available context size" in reply.json()["error"]["message"]
 
 
 @pytest.mark.parametrize("timing", [SHORT])
