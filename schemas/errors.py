@@ -13,6 +13,7 @@ HeadraceError
 ├── BusError          a publish or request that got no answer, or a refusal
 ├── StoreError        the projection's file cannot be opened or healed
 └── BackendError      a backend's failure, classified (failure, retryable)
+    └── NoSuchModel   a model that the place where it was looked for does not have
 """
 
 from __future__ import annotations
@@ -99,3 +100,10 @@ class BackendError(HeadraceError, RuntimeError):
         self.failure = failure
         self.detail = detail
         self.retryable = retryable
+
+
+class NoSuchModel(BackendError, LookupError):
+    """A model to be fetched that the place where it was looked for does not have; ``detail`` is in the server's words."""
+
+    def __init__(self, detail: str) -> None:
+        super().__init__("rejected", detail)

@@ -22,6 +22,7 @@ from schemas.parts import (
     JudgeSource as JudgeSource,
     Kind as Kind,
     Level as Level,
+    Loaded as Loaded,
     Measure as Measure,
     ModelInfo as ModelInfo,
     Options as Options,
@@ -311,7 +312,8 @@ class WorkerLoad(Event, frozen=True, kw_only=True, tag="worker.load"):
     """One heartbeat. Every unreadable field is ``None`` and has its reason under the field's name in ``unreadable``.
 
     ``others_use`` in [0, 1] is the share of the machine that somebody else uses (a game on the GPU), as measured when no
-    attempt of ours was running ``others_age_s`` ago; ``uptime_s`` is the worker's monotonic clock.
+    attempt of ours was running ``others_age_s`` ago; ``uptime_s`` is the worker's monotonic clock. ``loaded`` says more of those
+    ``resident`` models of which the backend says more.
     """
 
     worker: str
@@ -332,6 +334,7 @@ class WorkerLoad(Event, frozen=True, kw_only=True, tag="worker.load"):
     resident: tuple[str, ...] | None = None
     credit: Credit | None = None
     unreadable: dict[str, str] = {}
+    loaded: tuple[Loaded, ...] = ()
 
 
 class KeysAdopted(Event, frozen=True, kw_only=True, tag="keys.adopted"):

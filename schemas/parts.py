@@ -14,17 +14,7 @@ Kind = Literal["chat", "completion", "embedding", "bench", "compare"]
 Urgency = Literal["interactive", "batch", "background"]
 Outcome = Literal["ok", "empty", "truncated", "substituted", "wrong_language"]
 FailureClass = Literal[
-    "busy",
-    "stall",
-    "disconnect",
-    "oom",
-    "protocol",
-    "refused",
-    "timeout",
-    "rejected",
-    "not_started",
-    "lost",
-    "fenced",
+    "busy", "stall", "disconnect", "oom", "protocol", "refused", "timeout", "rejected", "not_started", "lost", "fenced"
 ]
 Phase = Literal["claiming", "queued", "loading", "prefill", "decode", "ending"]
 Level = Literal["cell", "model_domain", "model_worker", "worker", "model", "family", "prior"]
@@ -46,7 +36,8 @@ class Domain(Part, frozen=True, kw_only=True):
 
 
 class Sizes(Part, frozen=True, kw_only=True):
-    """How large a request is. ``prompt_tokens`` is an estimate made from the characters, never a count."""
+    """How large a request is. ``prompt_tokens`` is an estimate made from the characters, never a count; ``image_urls`` are those
+    of the images that somebody would have to fetch."""
 
     messages: int
     chars: int
@@ -54,6 +45,7 @@ class Sizes(Part, frozen=True, kw_only=True):
     body_bytes: int
     images: int = 0
     tools: int = 0
+    image_urls: int = 0
 
 
 class Wants(Part, frozen=True, kw_only=True):
@@ -235,7 +227,8 @@ class Times(Part, frozen=True, kw_only=True):
 
 class ModelInfo(Part, frozen=True, kw_only=True):
     """A model as one backend holds it. ``name`` is canonical, ``backend_name`` what the backend calls it. ``capabilities`` are
-    what the backend says that it can do, ``lacks`` what it says that it cannot; of the rest nothing is known."""
+    what the backend says that it can do, ``lacks`` what it says that it cannot; of the rest nothing is known. ``family`` and
+    ``parameter_size`` ("134.52M") are the backend's words."""
 
     name: str
     backend_name: str
@@ -248,6 +241,19 @@ class ModelInfo(Part, frozen=True, kw_only=True):
     aliases: tuple[str, ...] = ()
     resident: bool | None = None
     lacks: tuple[str, ...] = ()
+    family: str | None = None
+    families: tuple[str, ...] = ()
+    parameter_size: str | None = None
+
+
+class Loaded(Part, frozen=True, kw_only=True):
+    """A model in memory, in its backend's words: ``bytes`` in all, ``vram_bytes`` of them on a GPU, and when it leaves if nobody
+    asks (Unix seconds, the machine's clock). Each None where the backend does not say it."""
+
+    model: str
+    bytes: int | None = None
+    vram_bytes: int | None = None
+    expires_at: float | None = None
 
 
 class Gpu(Part, frozen=True, kw_only=True):

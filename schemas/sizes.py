@@ -6,7 +6,7 @@ It never judges what the text is about.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from schemas.events import Sizes
@@ -16,14 +16,16 @@ from schemas.work import Body
 
 def sizes_of(body: Body, body_bytes: int) -> Sizes:
     """``body_bytes`` is its length as it is stored."""
+    images = list(_images(body))
     whole = [content_text(message.get("content")) for message in body.messages] or [body.prompt or ""]
     return Sizes(
         messages=len(body.messages),
         chars=sum(len(part) for part in whole) + sum(len(part) for part in body.inputs),
         prompt_tokens=sum(estimate_tokens(part) for part in (*whole, *body.inputs)),
         body_bytes=body_bytes,
-        images=_images(body),
+        images=len(images),
         tools=len(body.extra.get("tools") or ()),
+        image_urls=sum(map(_is_elsewhere, images)),
     )
 
 
@@ -47,11 +49,17 @@ def content_text(content: Any) -> str:
     return "\n".join(text for text in texts if isinstance(text, str))
 
 
-def _images(body: Body) -> int:
-    return sum(
-        1
-        for message in body.messages
-        if isinstance(content := message.get("content"), list)
-        for part in content
-        if isinstance(part, dict) and part.get("type") in ("image_url", "image")
-    )
+def _images(body: Body) -> Iterator[dict[str, Any]]:
+    """The parts of messages that are one."""
+    for message in body.messages:
+        if isinstance(content := message.get("content"), list):
+            for part in content:
+                if isinstance(part, dict) and part.get("type") in ("image_url", "image"):
+                    yield part
+
+
+def _is_elsewhere(part: dict[str, Any]) -> bool:
+    """Whether the image itself does not come with the request: neither as a data: URI nor as bare base64, which has no colon."""
+    image = part.get("image_url")
+    url = image.get("url") if isinstance(image, dict) else image
+    return isinstance(url, str) and ":" in url[:16] and url[:5].lower() != "data:"

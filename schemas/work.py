@@ -95,9 +95,13 @@ class Control(Wire, frozen=True, kw_only=True):
     model: str | None = None
 
 
+PullFault = Literal["not_found", "rejected", "unavailable"]
+
+
 class PullProgress(Wire, frozen=True, kw_only=True):
     """How far a download is, on ``pull.<worker>.<pull>``; said again every two seconds, so that silence means that the machine
-    is gone. ``total`` and ``completed`` are bytes of the file ``digest``. The last one is ``done``, or has the ``error``."""
+    is gone. ``total`` and ``completed`` are bytes of the file ``digest``. The last one is ``done``, or has the ``error``, and as
+    ``code`` whose it is: there is no such model, the request cannot be met there, or it may be later."""
 
     status: str = ""
     digest: str | None = None
@@ -105,6 +109,7 @@ class PullProgress(Wire, frozen=True, kw_only=True):
     completed: int | None = None
     done: bool = False
     error: str | None = None
+    code: PullFault | None = None
 
 
 class CancelTask(Wire, frozen=True, kw_only=True):

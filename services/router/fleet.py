@@ -11,14 +11,15 @@ from datetime import UTC, datetime
 
 import msgspec
 
-from schemas.events import ModelInfo
+from schemas.events import Loaded, ModelInfo
 
 
 class WorkerView(msgspec.Struct, frozen=True, kw_only=True):
     """One worker. ``wait_s`` are the predicted seconds until it has a free slot (0 when it has one now); ``alive`` means
     heard recently enough to release to; ``fresh`` that its load is at most 15 s old; ages are on the router's heard clock.
-    ``backend_up`` is what its last fresh load says of its model server, ``backend_reason`` why that does not answer. ``paused``:
-    somebody took it out, until ``paused_until_us`` (Unix time), or until it is resumed where that is None."""
+    ``backend_up`` is what its last fresh load says of its model server, ``backend_reason`` why that does not answer, ``loaded``
+    what it says of the models in memory. ``paused``: somebody took it out, until ``paused_until_us`` (Unix time), or until it is
+    resumed where that is None."""
 
     id: str
     name: str
@@ -30,6 +31,7 @@ class WorkerView(msgspec.Struct, frozen=True, kw_only=True):
     running: int | None = None
     wait_s: float | None = None
     resident: frozenset[str] | None = None
+    loaded: dict[str, Loaded] = {}
     others_use: float | None = None
     others_reason: str | None = None
     credit_age_s: float | None = None

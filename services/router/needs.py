@@ -26,7 +26,7 @@ from services.router.policy.routes import Routes
 from services.router.port import Unsupported
 
 NEEDED = (does_what_is_asked, lacks_nothing_needed, has_the_context)
-FIELDS = {"kind": "model", "tools": "tools", "vision": "messages", "context": "messages"}
+FIELDS = {"kind": "model", "tools": "tools", "vision": "messages", "image_urls": "messages", "context": "messages"}
 NAMED = 5
 
 

@@ -53,7 +53,7 @@ async def words(heard: asyncio.Queue[PullProgress], silence_s: float = SILENCE_S
                 word = await heard.get()
         except TimeoutError:
             lost = f"nothing was heard of the machine for {silence_s:.0f} s; it may be gone, or too old to fetch models"
-            word = PullProgress(error=lost)
+            word = PullProgress(error=lost, code="unavailable")
         if word != last:
             yield word
         last = word

@@ -106,7 +106,7 @@ class Heart:
             cpu_count=load.cpu_count, cpu_pressure=load.cpu_pressure, ram_total_bytes=load.ram_total_bytes,
             ram_available_bytes=load.ram_available_bytes, gpus=load.gpus, others_use=load.others_use,
             others_age_s=load.others_age_s, on_battery=load.on_battery, backend_up=self._inventory.up,
-            resident=resident, credit=self.credit(), unreadable=unreadable,
+            resident=resident, credit=self.credit(), unreadable=unreadable, loaded=self._inventory.loaded(),
         )  # fmt: skip
 
     async def _store(self, load: WorkerLoad) -> None:

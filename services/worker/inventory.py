@@ -12,9 +12,9 @@ from typing import Any
 import msgspec
 
 from schemas.errors import BackendError
-from schemas.events import ModelInfo
+from schemas.events import Loaded, ModelInfo
 from services.worker.backends.names import Known, canonical, context_of, find
-from services.worker.backends.port import Backend, BackendModel, Identity
+from services.worker.backends.port import Backend, BackendModel, Identity, Memory
 
 SETS_WINDOW = "ollama"
 """The one kind of server that takes a model's window from its requests."""
@@ -41,6 +41,7 @@ class Inventory:
         self._table, self._known = table, known
         self._contexts: dict[tuple[str, str | None], int] = {}
         self._context, self._windows = context, dict[str, int]()
+        self._memory: dict[str, Memory] = {}
 
     async def look(self) -> None:
         """Never raises: a backend that does not answer is down, and its models stay known for when it is back."""
@@ -54,6 +55,7 @@ class Inventory:
         self.up, self.reason = True, ""
         known = self._known({model.digest for model in listed})
         self.models = canonical([self._with_context(model) for model in listed], self._table, known)
+        self._memory = {model.name: model.memory for model in listed if model.memory is not None}
 
     def find(self, name: str) -> ModelInfo | None:
         return find(self.models, name)
@@ -69,6 +71,15 @@ class Inventory:
         if not self.up or any(model.resident is None for model in self.models):
             return None
         return tuple(model.name for model in self.models if model.resident)
+
+    def loaded(self) -> tuple[Loaded, ...]:
+        """What the backend says of its models in memory, as it was at the last look."""
+        if not self.up:
+            return ()
+        told = ((model.name, self._memory.get(model.backend_name)) for model in self.models if model.resident)
+        return tuple(
+            Loaded(model=name, **msgspec.structs.asdict(memory)) for name, memory in told if memory is not None
+        )
 
     def lasting(self) -> tuple[ModelInfo, ...]:
         """The models without what changes by the minute: what a report is about."""

@@ -9,9 +9,9 @@ import asyncio
 from contextlib import aclosing, suppress
 from typing import Protocol
 
-from schemas.errors import BackendError
+from schemas.errors import BackendError, NoSuchModel
 from schemas.subjects import pull_subject
-from schemas.work import Control, PullProgress, encode_wire
+from schemas.work import Control, PullFault, PullProgress, encode_wire
 from services.runtime.logs import logger
 from services.worker.backends.port import Backend, Pulled, Puller
 
@@ -55,7 +55,7 @@ class Pulling:
     def _begin(self, name: str, model: str) -> None:
         if self._running is not None and not self._running.done():
             words = f"this machine is downloading {self._model} already, and does one at a time; try again when that is done"
-            refusal = asyncio.create_task(self._say(name, PullProgress(error=words)))
+            refusal = asyncio.create_task(self._say(name, PullProgress(error=words, code="unavailable")))
             self._refusals.add(refusal)
             refusal.add_done_callback(self._refusals.discard)
             return
@@ -65,7 +65,7 @@ class Pulling:
     async def _pull(self, name: str, model: str) -> None:
         if not isinstance(self._backend, Puller):
             words = f"the {self._backend.kind} beside this worker cannot fetch models; put the file there by hand"
-            await self._say(name, PullProgress(error=words))
+            await self._say(name, PullProgress(error=words, code="rejected"))
             return
         log.info("downloading", action="pull_started", model=model)
         last = _Last()
@@ -79,7 +79,7 @@ class Pulling:
             log.info("downloaded", action="pulled", model=model)
             self._pulled()
         except BackendError as error:
-            end = PullProgress(error=error.detail or str(error))
+            end = PullProgress(error=error.detail or str(error), code=_fault(error))
             log.warning("download failed", action="pull_failed", model=model, error=str(error))
         finally:
             beating.cancel()
@@ -94,6 +94,12 @@ class Pulling:
 
     async def _say(self, name: str, word: PullProgress) -> None:
         await self._sender.send(pull_subject(self._worker, name), encode_wire(word))
+
+
+def _fault(error: BackendError) -> PullFault:
+    if isinstance(error, NoSuchModel):
+        return "not_found"
+    return "rejected" if error.failure == "rejected" else "unavailable"
 
 
 class PulledModel(Protocol):

@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from dataclasses import dataclass
 
+import msgspec
 import pytest
 
 from schemas.errors import BackendError
@@ -218,14 +219,48 @@ async def test_what_a_model_takes_is_known_where_its_server_says_it(served: Serv
     if served.kind == "ollama":
         assert not set(found.lacks) & set(found.capabilities)
         assert {"tools", "vision"} <= {*found.lacks, *found.capabilities}, "it names all that it has"
+        assert "image_urls" in found.lacks, "it fetches none"
+
+
+async def test_a_wish_to_think_fails_at_no_model_that_cannot(served: Served) -> None:
+    await served.backend.inventory()
+    for said in ({"think": True}, *({"reasoning_effort": effort} for effort in ("none", "minimal", "high", "xhigh"))):
+        request = msgspec.structs.replace(
+            ask(served.model), body=Body(messages=ask(served.model).body.messages, extra=said)
+        )
+        chunks, _ = await whole(served.backend, request)
+        assert "".join(chunk.text for chunk in chunks).strip()
+
+
+async def test_ollama_thinks_as_far_as_was_asked_where_the_model_can() -> None:
+    async with ollama_stand_in() as stub:
+        backend = await detect(stub.url)
+        stub.pages["/api/show"]["capabilities"].append("thinking")
+        await backend.inventory()
+        body = Body(messages=({"role": "user", "content": "Hi"},), extra={"reasoning_effort": "high"})
+        await whole(backend, BackendRequest(model="m:latest", body=body))
+        await backend.aclose()
+        assert [sent["think"] for sent in stub.chats()] == [True]
+
+
+async def test_what_a_model_is_and_takes_is_known_where_its_server_says_it(served: Served) -> None:
+    await whole(served.backend, ask(served.model))
+    found = next(model for model in await served.backend.inventory() if served.model in (model.name, *model.aliases))
+    assert found.memory is None or served.kind == "ollama", "the others say how large a file is, not what it takes"
+    if served.stub is None:
+        assert found.parameter_size == "134.52M"
+    if served.kind == "ollama":
+        assert (found.family, found.families) == ("llama", ("llama",))
+        assert found.memory is not None and found.memory.bytes and found.memory.vram_bytes == 0
+        assert found.memory.expires_at is not None and found.memory.expires_at > 1.7e9
 
 
 async def test_lm_studio_says_whether_a_model_sees(http_lm_studio: Stub) -> None:
     backend = await detect(http_lm_studio.url)
     try:
         assert [(model.name, model.lacks) for model in await backend.inventory()] == [
-            ("m", ("vision",)),
-            ("nomic-embed", ()),
+            ("m", ("vision", "image_urls")),
+            ("nomic-embed", ("image_urls",)),
         ]
     finally:
         await backend.aclose()

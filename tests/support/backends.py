@@ -273,7 +273,8 @@ async def _running(stub: Stub) -> AsyncIterator[Stub]:
 
 def ollama_stand_in() -> Any:
     """Two names of one digest, a third model, and a cloud stub that must not be offered."""
-    details = {"format": "gguf", "family": "llama", "quantization_level": "Q4_K_M"}
+    details = {"format": "gguf", "family": "llama", "families": ["llama"], "quantization_level": "Q4_K_M"}
+    loaded = {"size": 1_200_000, "size_vram": 0, "expires_at": "2026-11-29T12:05:00.5+09:00", "context_length": 4096}
     same = {"digest": "d1" * 32, "size": 1_000_000, "details": details}
     tags = [
         {"name": "m:latest", "model": "m:latest", **same},
@@ -284,7 +285,7 @@ def ollama_stand_in() -> Any:
     pages = {
         "/api/version": {"version": "0.33.0"},
         "/api/tags": {"models": tags},
-        "/api/ps": {"models": [{"name": "m:latest", "digest": "d1" * 32, "size": 1, "size_vram": 0, "context_length": 4096}]},
+        "/api/ps": {"models": [{"name": "m:latest", "digest": "d1" * 32, **loaded}]},
         "/api/show": {"capabilities": ["completion", "tools"], "parameters": "num_ctx                        8192\nstop \"x\"",
                       "model_info": {"general.architecture": "llama", "llama.context_length": 131072}},
     }  # fmt: skip

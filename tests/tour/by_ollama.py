@@ -32,7 +32,7 @@ async def _asked(client: ollama.AsyncClient, model: str, *, words: bool) -> Seen
         "chat cut": flat(await client.chat(model, HI, options=FEW | {"num_predict": 1}), words=words),
         "generate": flat(await client.generate(model, "Say hello.", options=FEW), words=words),
         "generate streamed": stream([part async for part in generated], lambda part: part["response"], words=words),
-        "running": {"runs": model in {each.model for each in (await client.ps()).models}},
+        "running": await _running(client, model),
         "error: unknown model": await errors(client.chat("no-such-model", HI)),
         "error: unknown model shown": await errors(client.show("no-such-model")),
         "error: unknown model embeds": await errors(client.embed("no-such-model", "a")),
@@ -41,6 +41,12 @@ async def _asked(client: ollama.AsyncClient, model: str, *, words: bool) -> Seen
     shown = await client.show(model)
     seen["show"] = {"capabilities": " ".join(shown.capabilities or ()), "details": flat(shown.details)}
     return seen
+
+
+async def _running(client: ollama.AsyncClient, model: str) -> Seen:
+    """With the sizes themselves: they are the machine's, however it is asked."""
+    row = next((each for each in (await client.ps()).models if each.model == model), None)
+    return {} if row is None else flat(row) | {"in memory": {"bytes": row.size, "on the GPU": row.size_vram}}
 
 
 async def _rest(client: ollama.AsyncClient, model: str) -> Seen:

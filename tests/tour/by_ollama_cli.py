@@ -19,12 +19,19 @@ async def tour(binary: str, url: str, model: str, home: Path) -> Seen:
         "run with options": await run.answered(
             "run", model, "--format", "json", "--keepalive", "5m", "Give a city as JSON."
         ),
-        "running": {"status": (await run("ps")).status, "has it": model in (await run("ps")).said},
+        "running": running(await run("ps"), model),
         "show": {"status": shown.status, "titles": " ".join(re.findall(r"^ {2}(\w.*?)\s*$", shown.said, re.M))},
         "show what is not there": ended(await run("show", "no-such-model")),
         "stop what is not there": {"status": (await run("stop", "no-such-model")).status},
         "run what is not there": {"status": (await run("run", "no-such-model", "Hi")).status},
     }
+
+
+def running(end: End, model: str) -> Seen:
+    """The model's row without how long it will stay."""
+    row = next((line for line in end.said.splitlines() if line.startswith(model)), "")
+    columns = dict(zip(("name", "id", "size", "processor", "context", "until"), re.split(r" {2,}", row), strict=False))
+    return {"status": end.status, **columns, "until": re.sub(r".*(?=from now)", "", columns.get("until", "").strip())}
 
 
 def ended(end: End) -> Seen:

@@ -1,16 +1,17 @@
 """What does the fleet hold, in Ollama's words? Rows for ``/api/tags``, ``/api/ps`` and ``/api/show``. Pure.
 
-A model is one row, wherever it is; a virtual model is a row that says so. What nobody knows is left out, or is Ollama's own word
-for never (the year 1) and for ever (the year 2318).
+A model is one row, wherever it is; a virtual model is a row that says so. What nobody knows is left out, or is what Ollama's own
+command line shows as unknown (a ``size_vram`` of -1), as never (the year 1) or as for ever (the year 2318).
 """
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable
+from datetime import UTC, datetime
 from typing import Any
 
-from schemas.events import ModelInfo
+from schemas.events import Loaded, ModelInfo
 from schemas.families import family_of
 from services.router.fleet import Fleet, WorkerView
 from services.router.nearest import resolve_model
@@ -20,7 +21,9 @@ API_VERSION = "0.24.0"
 """The Ollama whose HTTP interface this is; clients compare versions."""
 NEVER = "0001-01-01T00:00:00Z"
 FOREVER = "2318-01-01T00:00:00Z"
-"""Its owner decides how long a model stays loaded, and the machine does not say until when."""
+"""Where the machine does not say until when: a time left out would read as ``Stopping...``."""
+UNKNOWN_VRAM = -1
+"""Without a ``size`` beside it the command line says ``Unknown``; 0 would be ``100% CPU``."""
 VIRTUAL = "headrace"
 EMBEDDING = "embedding"
 _GGUF = frozenset({"ollama", "llama.cpp"})
@@ -35,18 +38,24 @@ def tags(fleet: Fleet, routes: Routes) -> list[dict[str, Any]]:
 def running(fleet: Fleet) -> list[dict[str, Any]]:
     """A row for each (model, machine) in memory."""
     return [
-        _named(name, worker.models[name])
-        | {
-            "details": details(worker.models[name], worker.backend),
-            "expires_at": FOREVER,
-            "context_length": worker.models[name].context or 0,
-            "worker": worker.name,
-        }
+        _running(worker, name)
         for worker in sorted(fleet.workers.values(), key=lambda w: (w.name, w.id))
         if worker.alive
         for name in sorted(worker.resident or ())
         if name in worker.models
     ]
+
+
+def _running(worker: WorkerView, name: str) -> dict[str, Any]:
+    """What a model takes in memory is no file's size: it is told by the machine, or left out."""
+    info, told = worker.models[name], worker.loaded.get(name, Loaded(model=name))
+    known = told.bytes is not None and told.vram_bytes is not None
+    return {
+        "name": name, "model": name, "digest": digest_of(name, info), "details": details(info, worker.backend),
+        **({"size": told.bytes, "size_vram": told.vram_bytes} if known else {"size_vram": UNKNOWN_VRAM}),
+        "expires_at": FOREVER if told.expires_at is None else _rfc3339(told.expires_at),
+        "context_length": info.context or 0, "worker": worker.name,
+    }  # fmt: skip
 
 
 def show(name: str, fleet: Fleet, routes: Routes) -> dict[str, Any] | None:
@@ -58,7 +67,7 @@ def show(name: str, fleet: Fleet, routes: Routes) -> dict[str, Any] | None:
         return None
     holders = fleet.holders(model)
     info, where = _told(model, holders), ", ".join(worker.name for worker in holders)
-    family = family_of(info.name)
+    family = info.family or family_of(info.name)
     return {
         "modelfile": f"# {model}, held by {where}; its Modelfile is with them\n",
         "details": details(info, holders[0].backend),
@@ -69,14 +78,14 @@ def show(name: str, fleet: Fleet, routes: Routes) -> dict[str, Any] | None:
 
 
 def details(info: ModelInfo, backend: str) -> dict[str, Any]:
-    """``family`` is what the name tells; the number of parameters is not known here."""
-    family = family_of(info.name)
+    """``family`` is what the name tells where its machine does not say it; a number of parameters is never guessed."""
+    family = info.family or family_of(info.name)
     return {
         "parent_model": "",
         "format": "gguf" if backend in _GGUF else "",
         "family": family,
-        "families": [family],
-        "parameter_size": "",
+        "families": info.families or [family],
+        "parameter_size": info.parameter_size or "",
         "quantization_level": info.quantisation or "",
     }
 
@@ -156,6 +165,10 @@ def _told(name: str, holders: tuple[WorkerView, ...]) -> ModelInfo:
 def _model_info(family: str, context: int | None) -> dict[str, Any]:
     """The window is the one that a request gets, which may be smaller than what the model was trained for."""
     return {"general.architecture": family, **({f"{family}.context_length": context} if context is not None else {})}
+
+
+def _rfc3339(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
 
 
 def _usual(info: ModelInfo) -> str:

@@ -11,13 +11,13 @@ from fastapi import APIRouter, Request
 from starlette.responses import Response
 
 from schemas.errors import HeadraceError
-from schemas.work import PullProgress
+from schemas.work import PullFault, PullProgress
 from services.router.fleet import Fleet, WorkerView
 from services.router.http.asking import Name, worker_id
 from services.router.http.gate import need_admin
 from services.router.http.live import Lasting, Line, Timing
 from services.router.http.ollama_stream import NDJSON
-from services.router.http.problems import Problem, ollama_form, respond
+from services.router.http.problems import AGAIN_S, Problem, ollama_form, respond
 from services.router.http.reading import BadRequest, Refused, read_json, typed
 from services.router.port import RouterPort
 
@@ -101,7 +101,7 @@ class Pull(Lasting):
                 if self._streams:
                     await self._write(line, word)
                 elif word.error is not None:
-                    await self.on_failure(line, Problem(status=500, code="pull_failed", message=word.error))
+                    await self.on_failure(line, _problem(self._model, word.code, word.error))
                     return
         if not self._streams:
             await line.open({"content-type": "application/json"})
@@ -122,6 +122,15 @@ class Pull(Lasting):
             await line.open(NDJSON)
         self._last = msgspec.json.encode(line_of(word)) + b"\n"
         await line.write(self._last)
+
+
+def _problem(model: str, code: PullFault | None, words: str) -> Problem:
+    """Nothing but a 503 that says when to try again is a 5xx; an older worker does not say which it is."""
+    if code == "not_found":
+        return Problem(status=404, code="not_found", message=f"model '{model}' not found: {words}")
+    if code == "rejected":
+        return Problem(status=400, code="rejected", message=words)
+    return Problem(status=503, code="unavailable", message=words, retry_after_s=AGAIN_S)
 
 
 def _present(worker: WorkerView) -> WorkerView:

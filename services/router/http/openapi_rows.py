@@ -44,7 +44,7 @@ WORDS = {
     403: "the key may not do this", 404: "nobody and nothing is called so; the nearest names", 408: "the body did not come",
     409: "the task was cancelled", 413: "the body is above 32 MiB",
     429: "the client's queue is full, or too many wrong keys came from one address",
-    499: "the task was cancelled", 500: "the machine could not fetch the model", 502: "the machine failed",
+    499: "the task was cancelled", 502: "the machine failed",
     503: "busy, or not able now; Retry-After says when again",
     504: "the deadline has passed",
 }  # fmt: skip
@@ -113,7 +113,7 @@ ROWS: dict[tuple[str, str], Row] = {
     ("post", "/api/chat"): Row({JSON: theirs.OllamaChat, NDJSON: None}, OLLAMA, body=ChatAsked),
     ("post", "/api/generate"): Row({JSON: theirs.OllamaGenerated, NDJSON: None}, OLLAMA, body=GenerateAsked),
     ("post", "/api/embed"): json(theirs.OllamaEmbedded, OLLAMA, body=EmbedAsked),
-    ("post", "/api/pull"): Row({JSON: theirs.OllamaPulled, NDJSON: None}, (*SENT, 404, 500, 503), body=PullAsked),
+    ("post", "/api/pull"): Row({JSON: theirs.OllamaPulled, NDJSON: None}, (*SENT, 404, 503), body=PullAsked),
     **{(method.lower(), path): json(native.OllamaError, status=403) for method, path in REFUSED},
     ("post", "/api/embeddings"): json(theirs.OllamaEmbedding, OLLAMA, body=EmbeddingsAsked),
 }  # fmt: skip

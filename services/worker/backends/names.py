@@ -89,6 +89,9 @@ def _info(model: BackendModel, table: Mapping[str, Any], known: Known) -> ModelI
         capability=capability or (EMBEDDING if is_embedder else DEFAULT_CAPABILITY),
         aliases=tuple(alias for alias in model.aliases if alias != name),
         resident=model.resident,
+        family=model.family,
+        families=model.families,
+        parameter_size=model.parameter_size,
     )
 
 

@@ -7,13 +7,14 @@ can end without ``done``. It never sends ``keep_alive``: the owner of the machin
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncGenerator
 from typing import Any
 
 import httpx
 import msgspec
 
-from schemas.errors import BackendError
+from schemas.errors import BackendError, NoSuchModel
 from schemas.events import Tokens
 from services.worker.backends import wire
 from services.worker.backends.ollama_body import chat_body, embed_body
@@ -24,12 +25,19 @@ from services.worker.backends.port import (
     Chunk,
     Finish,
     Identity,
+    Memory,
     Pulled,
 )
+from services.worker.backends.thinking import think_at_ollama
 
 NS = 1e-3
 KNOWN = ("tools", "vision", "thinking")
 """Ollama names all that a model can do: what is not named it refuses."""
+_NOT_THERE = re.compile(r"pull model manifest: (?:file does not exist|404)")
+_REFUSED = re.compile(r"pull model manifest: 4\d\d|invalid model name|insecure protocol|unauthorized")
+"""A registry's no: asking again does not help. Whatever else went wrong may be over later."""
+FETCHES_NOTHING = "image_urls"
+"""Images come to it as base64 only."""
 
 
 class Ollama:
@@ -42,6 +50,7 @@ class Ollama:
         self._http = http or wire.client(self.url, connect_s=connect_s)
         self._shown: dict[str, dict[str, Any]] = {}  # by name and digest: /api/show costs a file read each
         self._thinkless: set[str] = set()
+        self._families: dict[str, str | None] = {}
 
     async def identify(self) -> Identity:
         body = await wire.ask(self._http, "/api/version")
@@ -64,6 +73,9 @@ class Ollama:
         running = next((loaded[name] for name in names if name in loaded), None)
         capabilities = tuple(shown.get("capabilities") or first.get("capabilities") or ())
         lacks = tuple(name for name in KNOWN if name not in capabilities) if capabilities else ()
+        details = first.get("details") or {}
+        family = wire.words(details.get("family"))
+        self._families |= dict.fromkeys(names, family)
         self._thinkless -= {*names}
         if "thinking" in lacks:
             self._thinkless |= {*names}
@@ -72,13 +84,17 @@ class Ollama:
             name=names[0],
             digest=wire.words(first.get("digest")),
             bytes=wire.count(first.get("size")),
-            quantisation=wire.words((first.get("details") or {}).get("quantization_level")),
+            quantisation=wire.words(details.get("quantization_level")),
             context=wire.count(running.get("context_length")) if running else _configured_context(shown),
             context_max=_trained_context(shown),
             capabilities=capabilities,
-            lacks=lacks,
+            lacks=(*lacks, FETCHES_NOTHING),
             resident=running is not None,
             aliases=(*names[1:], *bare),
+            family=family,
+            families=tuple(word for word in details.get("families") or () if wire.words(word)),
+            parameter_size=wire.words(details.get("parameter_size")),
+            memory=_memory(running) if running is not None else None,
         )
 
     async def _show(self, name: str, digest: str) -> dict[str, Any]:
@@ -101,8 +117,9 @@ class Ollama:
 
     async def chat(self, request: BackendRequest) -> AsyncGenerator[Chunk | Finish]:
         path, body = chat_body(request)
-        if request.model in self._thinkless:
-            body.pop("think", None)  # a route's client cannot know which model it will be; Ollama would refuse it
+        thinks = think_at_ollama(request.body.extra, self._families.get(request.model))
+        if thinks is not None and request.model not in self._thinkless:
+            body["think"] = thinks  # where it cannot: a route's client does not know which model it will be
         calls = 0
         async with wire.stream(self._http, path, body) as lines:
             async for line in lines:
@@ -132,7 +149,7 @@ class Ollama:
             async for line in lines:
                 frame = wire.parse_object(line)
                 if "error" in frame:
-                    raise BackendError("rejected", wire.message_of(str(frame["error"])))
+                    raise _pull_error(wire.message_of(str(frame["error"])))
                 status = str(frame.get("status") or "")
                 if status == "success":
                     return
@@ -186,6 +203,23 @@ def _finish(frame: dict[str, Any]) -> Finish:
     timings = BackendTimings(queue_us=queue, load_us=load, prefill_us=prefill, decode_us=decode, total_us=total)
     reason = wire.words(frame.get("done_reason")) or "stop"
     return Finish(finish_reason=reason, model=wire.words(frame.get("model")), tokens=tokens, timings=timings)
+
+
+def _pull_error(said: str) -> BackendError:
+    """Its registry's answer, or why there was none."""
+    if _NOT_THERE.search(said):
+        return NoSuchModel(said)
+    return BackendError("rejected" if _REFUSED.search(said) else "busy", said)
+
+
+def _memory(running: dict[str, Any]) -> Memory:
+    """``size_vram`` 0 is no unknown: it runs on the CPU."""
+    size = wire.count(running.get("size"))
+    return Memory(
+        bytes=size or None,
+        vram_bytes=wire.count(running.get("size_vram")),
+        expires_at=wire.moment(running.get("expires_at")),
+    )
 
 
 def _configured_context(shown: dict[str, Any]) -> int | None:

@@ -15,7 +15,7 @@ from schemas.errors import BackendError
 from schemas.load_options import LOAD_OPTIONS
 from services.worker.backends.port import DEFAULT_MAX_TOKENS, BackendRequest
 
-_PASSED_ON = ("tools", "think", "format", "logprobs", "top_logprobs")
+_PASSED_ON = ("tools", "format", "logprobs", "top_logprobs")
 _OPTION_NAMES = (
     "stop", "top_k", "min_p", "typical_p", "repeat_last_n", "repeat_penalty", "presence_penalty", "frequency_penalty",
 )  # fmt: skip

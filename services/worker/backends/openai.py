@@ -29,9 +29,13 @@ from services.worker.backends.port import (
     Identity,
     Progress,
 )
+from services.worker.backends.thinking import think_at_llama_cpp, think_at_vllm
 
 MS = 1e3
 LLAMA_CPP, VLLM, LM_STUDIO, OTHER = "llama.cpp", "vllm", "lmstudio", "openai"
+_THINKS = {LLAMA_CPP: think_at_llama_cpp, VLLM: think_at_vllm}
+_NO_URLS = frozenset({LM_STUDIO})
+"""Those that take images as data: URIs only."""
 _EMBEDDER = re.compile(r"embed|minilm|\bbge|\be5\b|\bgte\b", re.I)
 
 
@@ -200,8 +204,11 @@ def chat_body(request: BackendRequest, kind: str) -> tuple[str, dict[str, Any]]:
             body[name] = value
     if kind == LLAMA_CPP:
         body["return_progress"] = True
-    if isinstance(think := request.body.extra.get("think"), bool) and kind in (LLAMA_CPP, VLLM):
-        body["chat_template_kwargs"] = {"enable_thinking": think} | (body.get("chat_template_kwargs") or {})
+    if kind in _THINKS and (said := _THINKS[kind](request.body.extra)):
+        body.pop("reasoning_effort", None)
+        if given := body.get("chat_template_kwargs"):
+            said["chat_template_kwargs"] = said.get("chat_template_kwargs", {}) | given
+        body |= said
     if request.body.prompt is not None and not request.body.messages:
         return "/v1/completions", body | {"prompt": request.body.prompt}
     return "/v1/chat/completions", body | {"messages": list(request.body.messages)}
@@ -221,10 +228,22 @@ def _describe(model: dict[str, Any], kind: str) -> BackendModel:
             or model.get("max_context_length")
         ),
         capabilities=_capabilities(model, name),
-        lacks=("vision",) if _sees(model) is False else (),
+        lacks=(*(["vision"] if _sees(model) is False else []), *(["image_urls"] if kind in _NO_URLS else [])),
         resident=_is_resident(model, kind),
         aliases=tuple(alias for alias in model.get("aliases") or () if alias != name),
+        family=wire.words(model.get("arch")),
+        parameter_size=_human(wire.count(meta.get("n_params"))),
     )
+
+
+def _human(parameters: int | None) -> str | None:
+    """134.52M, 7.6B: as Ollama writes it, so that clients see one form."""
+    if not parameters:
+        return None
+    for size, letter, digits in ((1e9, "B", 1), (1e6, "M", 2)):
+        if parameters >= size:
+            return f"{parameters / size:.{0 if parameters % size == 0 else digits}f}{letter}"
+    return f"{parameters / 1e3:.0f}K"
 
 
 def _is_resident(model: dict[str, Any], kind: str) -> bool | None:

@@ -26,10 +26,18 @@ class Identity(msgspec.Struct, frozen=True, kw_only=True):
     backend_id: str
 
 
+class Memory(msgspec.Struct, frozen=True, kw_only=True):
+    """What a loaded model takes, in all and on the GPU, and until when (Unix seconds); None is not said."""
+
+    bytes: int | None = None
+    vram_bytes: int | None = None
+    expires_at: float | None = None
+
+
 class BackendModel(msgspec.Struct, frozen=True, kw_only=True):
     """A model under the backend's own name. ``aliases`` are further names of the very same thing. ``context`` is the window
     that a request really gets, None where the server does not say; ``context_max`` the most that it could get. ``lacks`` are
-    the capabilities that it says it has not."""
+    the capabilities that it says it has not, or that its kind of server has not. ``memory`` is told of a loaded model."""
 
     name: str
     digest: str | None = None
@@ -41,6 +49,10 @@ class BackendModel(msgspec.Struct, frozen=True, kw_only=True):
     lacks: tuple[str, ...] = ()
     resident: bool | None = None
     aliases: tuple[str, ...] = ()
+    family: str | None = None
+    families: tuple[str, ...] = ()
+    parameter_size: str | None = None
+    memory: Memory | None = None
 
 
 class BackendRequest(msgspec.Struct, frozen=True, kw_only=True):

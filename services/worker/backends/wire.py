@@ -13,6 +13,7 @@ import re
 import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from datetime import datetime
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -194,3 +195,12 @@ def count(value: Any) -> int | None:
 def words(value: Any) -> str | None:
     """A text field; the empty ones that servers send for "unknown" become None."""
     return value if isinstance(value, str) and value else None
+
+
+def moment(value: Any) -> float | None:
+    """An RFC 3339 time in Unix seconds; None for the year 1, Go's word for none, and for what is no time with a zone."""
+    try:
+        at = datetime.fromisoformat(value)
+    except (TypeError, ValueError):
+        return None
+    return at.timestamp() if at.tzinfo is not None and at.year > 1970 else None

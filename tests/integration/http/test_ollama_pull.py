@@ -10,7 +10,7 @@ import msgspec
 import ollama
 import pytest
 
-from schemas.work import PullProgress
+from schemas.work import PullFault, PullProgress
 from services.router.http.access import Access
 from services.router.http.app import create_app
 from services.router.http.serving import serving
@@ -69,14 +69,29 @@ async def test_a_machine_that_is_silent_is_asked_nothing(wire: httpx.AsyncClient
     assert (reply.status_code, router.pulls) == (503, [])
 
 
-@pytest.mark.parametrize("stream", [True, False])
-async def test_an_error_is_the_last_line_or_the_status(
-    wire: httpx.AsyncClient, router: MemoryRouter, stream: bool
-) -> None:
-    router.pull_words = [MANIFEST, PullProgress(error="file does not exist")]
-    reply = await wire.post("/api/pull", json={"model": "m", "stream": stream})
-    assert reply.status_code == (200 if stream else 500)
+async def test_an_error_after_the_first_word_is_the_last_line(wire: httpx.AsyncClient, router: MemoryRouter) -> None:
+    router.pull_words = [MANIFEST, PullProgress(error="file does not exist", code="not_found")]
+    reply = await wire.post("/api/pull", json={"model": "m"})
+    assert reply.status_code == 200
     assert msgspec.json.decode(reply.content.splitlines()[-1]) == {"error": "file does not exist"}
+
+
+@pytest.mark.parametrize(
+    ("code", "status", "words"),
+    [
+        ("not_found", 404, "model 'm' not found: it said so"),
+        ("rejected", 400, "it said so"),
+        ("unavailable", 503, "it said so"),
+        (None, 503, "it said so"),  # a worker of before
+    ],
+)
+async def test_a_model_that_did_not_come_has_a_status_that_says_whether_to_try_again(
+    wire: httpx.AsyncClient, router: MemoryRouter, code: PullFault | None, status: int, words: str
+) -> None:
+    router.pull_words = [MANIFEST, PullProgress(error="it said so", code=code)]
+    reply = await wire.post("/api/pull", json={"model": "m", "stream": False})
+    assert (reply.status_code, reply.json()) == (status, {"error": words})
+    assert ("retry-after" in reply.headers) == (status == 503)
 
 
 async def test_whoever_leaves_ends_the_download(wire: httpx.AsyncClient, router: MemoryRouter) -> None:

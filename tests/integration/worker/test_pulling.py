@@ -70,13 +70,29 @@ async def test_progress_comes_back_and_the_model_is_reported(bench: Bench, natsd
     assert [seen.body["model"] for seen in ollama.requests if seen.path == "/api/pull"] == ["new:1b"]
 
 
-async def test_what_the_server_says_against_it_is_the_last_word(
-    bench: Bench, natsd: EmbeddedServer, ollama: Stub
+@pytest.mark.parametrize(
+    ("said", "code"),
+    [
+        ("pull model manifest: file does not exist", "not_found"),
+        ('pull model manifest: 400: {"error":"Repository is not GGUF"}', "rejected"),
+        ('pull model manifest: Get "https://registry.example": dial tcp: lookup failed: no such host', "unavailable"),
+        ("max retries exceeded: write: no space left on device", "unavailable"),
+    ],
+)
+async def test_what_the_server_says_against_it_is_the_last_word_and_says_whether_to_try_again(
+    bench: Bench, natsd: EmbeddedServer, ollama: Stub, said: str, code: str
 ) -> None:
     async with listening(natsd, bench, ollama.url):
-        ollama.scripts.append(Script([line({"error": "pull model manifest: file does not exist"})]))
-        said = await all_of(Router(bench.bus), "nope")
-    assert [word.error for word in said][-1] == "pull model manifest: file does not exist"
+        ollama.scripts.append(Script([line({"status": "pulling manifest"}), line({"error": said})]))
+        last = (await all_of(Router(bench.bus), "nope"))[-1]
+    assert (last.error, last.code) == (said, code)
+
+
+async def test_a_name_that_is_none_is_the_requests_fault(bench: Bench, natsd: EmbeddedServer, ollama: Stub) -> None:
+    async with listening(natsd, bench, ollama.url):
+        ollama.scripts.append(Script([line({"error": "invalid model name"})], status=400))
+        last = (await all_of(Router(bench.bus), "a//b"))[-1]
+    assert (last.error, last.code) == ("HTTP 400: invalid model name", "rejected")
 
 
 async def test_one_at_a_time_and_whoever_leaves_ends_it(bench: Bench, natsd: EmbeddedServer, ollama: Stub) -> None:
@@ -87,6 +103,7 @@ async def test_one_at_a_time_and_whoever_leaves_ends_it(bench: Bench, natsd: Emb
             assert (await anext(said)).completed == 10
             (refused,) = await all_of(router, "other:1b")
             assert "downloading big:70b already" in str(refused.error)
+            assert refused.code == "unavailable"
         await asyncio.wait_for(ollama.client_gone.wait(), 5)
         ollama.scripts.append(WHOLE)
         assert (await all_of(router, "other:1b"))[-1].done

@@ -33,6 +33,19 @@ def test_tools_for_a_model_that_takes_none_name_those_that_do_or_might() -> None
     assert (error.field, error.able) == ("tools", ("able", "unsaid"))
 
 
+def test_an_image_by_url_for_models_whose_server_fetches_none_names_the_way_out_and_who_would() -> None:
+    seeing = {"capabilities": ("completion", "vision")}
+    sees = fleet(
+        worker("w-1", model("llava", lacks=("image_urls",), **seeing)), worker("w-2", model("qwen-vl", **seeing))
+    )
+    request = RouteRequest(prompt_tokens=1, needs=("vision", "image_urls"), wants=Wants(model="llava"))
+    with pytest.raises(Unsupported) as error:
+        refuse_unable(request, sees, NONE)
+    assert str(error.value) == "llava takes no images by URL (send them as data: URIs); these can: qwen-vl"
+    assert (error.value.field, error.value.able) == ("messages", ("qwen-vl",))
+    refuse_unable(RouteRequest(prompt_tokens=1, needs=("vision", "image_urls")), sees, NONE)
+
+
 def test_an_embedding_of_a_chat_model_and_a_chat_of_an_embedding_model() -> None:
     error = refused(RouteRequest(prompt_tokens=1, kind="embedding", wants=Wants(model="able")))
     assert str(error) == "able makes no embeddings; these can: nomic"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from schemas import events
@@ -119,15 +120,16 @@ def test_a_silent_machine_is_shown_as_silent_and_one_that_left_not_at_all(desk: 
 
 def test_an_old_load_is_an_unknown_load(desk: Dispatch) -> None:
     load = build(events.WorkerLoad, worker="w1", boot="b1", credit=None, others_use=0.5, resident=("m",))
-    desk.live.hear_load(load, desk.now)
+    memory = events.Loaded(model="m", bytes=9, vram_bytes=9, expires_at=1.0)
+    desk.live.hear_load(msgspec.structs.replace(load, loaded=(memory,)), desk.now)
 
-    def seen() -> tuple[float | None, frozenset[str] | None]:
+    def seen() -> tuple[float | None, frozenset[str] | None, dict[str, events.Loaded]]:
         view = fleet_of(desk.state, desk.live, Statistics(), desk.now, 0).workers["w1"]
-        return view.others_use, view.resident
+        return view.others_use, view.resident, view.loaded
 
-    assert seen() == (0.5, frozenset({"m"}))
+    assert seen() == (0.5, frozenset({"m"}), {"m": memory})
     desk.wait(16.0)
-    assert seen() == (None, None)
+    assert seen() == (None, None, {})
 
 
 @pytest.mark.parametrize(

@@ -3,8 +3,9 @@ from __future__ import annotations
 from typing import Any
 
 from schemas.errors import BackendError
+from schemas.events import Loaded
 from services.worker.backends.names import Known
-from services.worker.backends.port import BackendModel, Identity
+from services.worker.backends.port import BackendModel, Identity, Memory
 from services.worker.inventory import Inventory
 
 IDENTITY = Identity(kind="ollama", version="1", backend_id="b")
@@ -76,6 +77,22 @@ async def test_a_used_model_counts_as_resident_at_once_and_a_report_does_not_cha
     assert [model.resident for model in held.models] == [True, None]
     assert held.lasting() == before
     assert held.resident() is None  # of n nobody knows
+
+
+async def test_what_loaded_models_take_is_told_under_the_fleets_names_while_the_backend_answers() -> None:
+    memory = Memory(bytes=100, vram_bytes=40, expires_at=1.0)
+    backend = Scripted(
+        BackendModel(name="m:latest", resident=True, memory=memory),
+        BackendModel(name="said", resident=True),
+        BackendModel(name="away", resident=False, memory=memory),
+    )
+    held = Inventory(backend, IDENTITY, {"m:latest": "mine"}, lambda _digests: Known())  # type: ignore[arg-type]
+    assert held.loaded() == ()
+    await held.look()
+    assert held.loaded() == (Loaded(model="mine", bytes=100, vram_bytes=40, expires_at=1.0),)
+    backend.models = None
+    await held.look()
+    assert held.loaded() == ()
 
 
 async def test_case_27_a_window_that_is_set_is_the_one_reported_up_to_what_the_model_was_made_for() -> None:

@@ -1,10 +1,10 @@
 from __future__ import annotations
 
-from schemas.events import ModelInfo
+from schemas.events import Loaded, ModelInfo
 from services.router.fleet import Fleet
-from services.router.http.ollama_models import capabilities, digest_of, show, tags
+from services.router.http.ollama_models import FOREVER, capabilities, digest_of, running, show, tags
 from services.router.policy.routes import Route, Routes, Target
-from support.fleets import model, worker
+from support.fleets import fleet, model, worker
 
 EMBEDDER = model("nomic", capabilities=("embedding",), capability="embedding")
 FLEET = Fleet(
@@ -28,6 +28,32 @@ def test_the_window_shown_is_the_largest_that_a_request_may_get() -> None:
     assert shown is not None
     assert shown["model_info"]["qwen.context_length"] == 16384
     assert "held by a, b" in shown["modelfile"]
+
+
+def test_what_a_loaded_model_takes_is_the_machines_word_and_unknown_where_it_has_none() -> None:
+    told = {
+        "half": Loaded(model="half", bytes=100, vram_bytes=40, expires_at=1_795_921_200.5),
+        "cpu": Loaded(model="cpu", bytes=100, vram_bytes=0),
+        "some": Loaded(model="some", bytes=100),
+    }
+    rows = {row["name"]: row for row in running(fleet(worker("a", *told, "unsaid", loaded=told)))}
+    assert {name: (row.get("size"), row["size_vram"]) for name, row in rows.items()} == {
+        "half": (100, 40), "cpu": (100, 0), "some": (None, -1), "unsaid": (None, -1),
+    }  # fmt: skip
+    assert {name: row["expires_at"] for name, row in rows.items()} == {
+        "half": "2026-11-29T03:00:00.500000Z", "cpu": FOREVER, "some": FOREVER, "unsaid": FOREVER,
+    }  # fmt: skip
+
+
+def test_what_a_model_is_is_the_machines_word_and_the_family_else_the_names() -> None:
+    said = model("smollm2", family="llama", families=("llama", "clip"), parameter_size="134.52M")
+    shown = show("smollm2", fleet(worker("a", said)), ROUTES)
+    assert shown is not None and shown["model_info"]["general.architecture"] == "llama"
+    assert {name: shown["details"][name] for name in ("family", "families", "parameter_size")} == {
+        "family": "llama", "families": ("llama", "clip"), "parameter_size": "134.52M",
+    }  # fmt: skip
+    (row,) = [row for row in tags(fleet(worker("a", "smollm2")), ROUTES) if row["name"] == "smollm2"]
+    assert (row["details"]["family"], row["details"]["parameter_size"]) == ("smollm", "")
 
 
 def test_a_route_is_never_taken_for_an_embedding_model() -> None:
