@@ -13,6 +13,7 @@ import msgspec
 from starlette.responses import Response
 
 from schemas.errors import BusError, CannotRun, HeadraceError, UnknownModel, UnknownRoute, UnknownRun, UnknownTarget
+from schemas.overlong import is_overlong
 from services.router.http.reading import BadRequest, Refused, TooSlow
 from services.router.port import Busy, TaskStatus, TooLarge, UnknownDomain, UnknownWorker, Unsupported
 from services.router.rating import NotRated
@@ -162,7 +163,8 @@ _ANTHROPIC_TYPES = {
 def openai_form(problem: Problem) -> dict[str, Any]:
     kind = _OPENAI_TYPES.get(problem.status, "server_error" if problem.status >= 500 else "invalid_request_error")
     code = {"unknown_model": "model_not_found", "unauthorized": "invalid_api_key"}.get(problem.code, problem.code)
-    error: dict[str, Any] = {"message": problem.message, "type": kind, "param": problem.field, "code": code}
+    code = "context_length_exceeded" if _is_overlong(problem) else code
+    error: dict[str, Any] = {"message": _words(problem), "type": kind, "param": problem.field, "code": code}
     if problem.numbers:
         error["numbers"] = problem.numbers  # clients of OpenAI skip what they do not know
     return {"error": error}
@@ -170,7 +172,16 @@ def openai_form(problem: Problem) -> dict[str, Any]:
 
 def anthropic_form(problem: Problem) -> dict[str, Any]:
     kind = _ANTHROPIC_TYPES.get(problem.status, "api_error" if problem.status >= 500 else "invalid_request_error")
-    return {"type": "error", "error": {"type": kind, "message": problem.message}}
+    return {"type": "error", "error": {"type": kind, "message": _words(problem)}}
+
+
+def _is_overlong(problem: Problem) -> bool:
+    return problem.code in ("unsupported", "rejected") and is_overlong(problem.message)
+
+
+def _words(problem: Problem) -> str:
+    """Agents shorten a conversation of which they hear Anthropic's words for it; few know those of each server."""
+    return f"prompt is too long: {problem.message}" if _is_overlong(problem) else problem.message
 
 
 _OLLAMA_STATUS = {409: 499, 429: 503}
