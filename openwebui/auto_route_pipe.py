@@ -14,9 +14,12 @@ description: Each chat goes to the model and machine that the evidence says answ
 import asyncio
 import json
 import re
+import ssl
 import time
+from collections import Counter
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
+from functools import lru_cache
 from typing import Any, Literal
 from urllib.parse import quote
 
@@ -36,10 +39,23 @@ LEAVE_S = 5.0
 """For saying that an answer is not wanted any more; the router gives up a task without readers by itself, a little later."""
 SIDE_S = 15.0
 """For a title by a small model; then the first words must do."""
-SIDE_TOKENS = 120
+SIDE_TOKENS = 160
+SIDE_AFTER_S = 1.0
+"""A title is asked for 16 ms before the first question of its own chat [measured]: that goes first."""
+SIDE_PATIENCE_S = 120.0
+"""A title waits so long for the end of that answer: beside it, it would slow it down."""
+SIDE_FORMS: dict[str, tuple[str, int, int]] = {
+    "title_generation": ("title", 1, 80),
+    "tags_generation": ("tags", 4, 30),
+    "follow_up_generation": ("follow_ups", 3, 100),
+}
+"""What a small model may be asked for: its field, how many at most, and characters of each. Everything else is waited for by an
+answer (searches, image prompts) or wants a good model (tools)."""
 LIST_S = 30.0
 """How long a list of virtual models is good; Open WebUI asks on each page."""
 NAME_CHARS_MAX = 128
+PORT_MAX = 65_535
+"""Above it a connection fails by an OverflowError, which httpx passes on."""
 
 PASSED = (
     *("stop", "top_k", "min_p", "frequency_penalty", "presence_penalty", "repeat_penalty", "logit_bias", "logprobs"),
@@ -50,30 +66,47 @@ TOOLS = ("tools", "tool_choice", "parallel_tool_calls")
 
 FOOTER = "\n\n---\n*🧭 Headrace: {}*"
 AGAIN = "\n\n---\n*🧭 Headrace began again: {}*\n\n"
-_FOOTER = re.compile(r"\s*\n---\n\*🧭 Headrace: [^\n*]*\*\n{0,2}")
+_FOOTER = re.compile(r"\n---\n\*🧭 Headrace: [^\n*]*\*\n{0,2}")
 _BEFORE_AGAIN = re.compile(r"\A.*\n---\n\*🧭 Headrace began again: [^\n*]*\*\n{0,2}", re.DOTALL)
 
 Json = dict[str, Any]
 Emit = Callable[[Json], Awaitable[Any]]
 _leaving: set[asyncio.Task[None]] = set()
+_answering: Counter[str] = Counter()
+"""How many answers of each chat are being made now."""
 
 
 class Refused(Exception):
-    """No answer, in words for whoever asked."""
+    """No answer, in words for whoever asked. ``passes``: the router or what lies before it is away, and may come back."""
+
+    def __init__(self, words: str, *, passes: bool = False) -> None:
+        super().__init__(words)
+        self.passes = passes
 
 
 class Router:
     """The router's HTTP. Each call has a session of its own, so that a request which was stopped can still say so."""
 
     def __init__(self, url: str, key: str) -> None:
+        url, self._key = url.strip(), key.strip()
         self.url = (url if "://" in url else f"http://{url}").rstrip("/")
-        self._headers = {"authorization": f"Bearer {key}"} if key else {}
 
     def _session(self, timeout: httpx.Timeout | float) -> httpx.AsyncClient:
-        # Reading the certificates costs 30 ms of everybody's event loop, and http:// needs none.
-        verify = self.url.startswith("https:")
+        """Raises Refused where the valves make no request."""
+        if not (self._key.isascii() and self._key.isprintable()):  # httpx would show it in its error
+            raise Refused("The valve API_KEY holds characters that no key has")
+        try:
+            url = httpx.URL(self.url)
+        except httpx.InvalidURL:
+            url = httpx.URL()
+        if url.scheme not in ("http", "https") or not url.host or (url.port or 0) > PORT_MAX:
+            raise Refused(f"The valve ROUTER_URL is no address: {self.url!r}; for example http://127.0.0.1:8420")
         return httpx.AsyncClient(
-            base_url=self.url, headers=self._headers, timeout=timeout, verify=verify, trust_env=False
+            base_url=url,
+            headers={"authorization": f"Bearer {self._key}"} if self._key else {},
+            timeout=timeout,
+            verify=_trusted() if url.scheme == "https" else False,
+            trust_env=False,
         )
 
     async def call(self, method: str, path: str, body: Json | None = None, *, timeout_s: float = 60.0) -> Json:
@@ -82,26 +115,27 @@ class Router:
             async with self._session(timeout_s) as http:
                 reply = await http.request(method, path, json=body)
         except httpx.HTTPError as error:
-            raise Refused(self._unreachable(error)) from error
-        if not reply.is_success:
-            raise Refused(self._words(reply.status_code, reply.content))
-        return _object(reply.content)
+            raise Refused(self._unreachable(error), passes=True) from error
+        found = _object(reply.content)
+        if not reply.is_success or not found:
+            raise self._refused(reply, found)
+        return found
 
     async def events(self, task: str) -> AsyncGenerator[tuple[str, Json], None]:
         """What ``GET /task/{id}/stream`` tells, with ``alive`` for its comments. Raises Refused and httpx.HTTPError."""
         timeout = httpx.Timeout(10.0, read=2 * SILENT_S)
         async with self._session(timeout) as http, http.stream("GET", f"/task/{quote(task)}/stream") as reply:
             if reply.status_code != 200:
-                raise Refused(self._words(reply.status_code, await reply.aread()))
+                raise self._refused(reply, _object(await reply.aread()))
             rest, name = b"", ""
             async for piece in reply.aiter_bytes():
                 # By hand: text lines would also end at U+2028 and the like, which an answer may hold.
                 *lines, rest = (rest + piece).split(b"\n")
                 for line in lines:
                     if line.startswith(b"event:"):
-                        name = line[6:].strip().decode()
-                    elif line.startswith(b"data:"):
-                        yield name, _object(line[5:])
+                        name = line[6:].strip().decode(errors="replace")
+                    elif line.startswith(b"data:") and (data := _object(line[5:])):
+                        yield name, data
                     elif line.startswith(b":"):
                         yield "alive", {}
 
@@ -109,20 +143,39 @@ class Router:
         why = str(error) or type(error).__name__
         return f"Headrace cannot be reached at {self.url} ({why}); an administrator can correct the valve ROUTER_URL"
 
-    def _words(self, status: int, content: bytes) -> str:
-        error = _object(content).get("error")
+    def _refused(self, reply: httpx.Response, found: Json) -> Refused:
+        status, error = reply.status_code, found.get("error")
         if not isinstance(error, dict):
-            return f"What answers at {self.url} is no Headrace router (status {status}); the valve ROUTER_URL names it"
-        message = str(error.get("message") or f"status {status}")
+            return Refused(
+                self.stranger(status, reply.headers.get("location")), passes=status >= 500 or reply.is_success
+            )
+        message, passes = str(error.get("message") or f"status {status}"), status >= 500 or status == 429
         if status in (401, 403):
-            return f"Headrace: {message}. An administrator can set the valve API_KEY"
+            return Refused(f"Headrace: {message}. An administrator can set the valve API_KEY")
         if error.get("code") != "busy":
-            return f"Headrace: {message}"
+            return Refused(f"Headrace: {message}", passes=passes)
         numbers = ", ".join(f"{name} {value:g}" for name, value in (error.get("numbers") or {}).items())
         again = error.get("retry_after_s")
-        return f"Headrace is busy: {message}{f' ({numbers})' if numbers else ''}" + (
-            f"; try again in about {again:.0f} s" if again else ""
-        )
+        words = f"Headrace is busy: {message}{f' ({numbers})' if numbers else ''}"
+        return Refused(words + (f"; try again in about {again:.0f} s" if again else ""), passes=passes)
+
+    def stranger(self, status: int, location: str | None = None) -> str:
+        """Who answers is not the router: something before it, or something else."""
+        if location:
+            return (
+                f"{self.url} leads on to {location} (status {status}); the valve ROUTER_URL must name where that ends"
+            )
+        if status == 413:
+            return f"What lies before Headrace at {self.url} takes no question of this size (status 413)"
+        if status in (502, 503, 504):
+            return f"Headrace cannot be reached behind {self.url} (status {status}); is the router running?"
+        return f"What answers at {self.url} is no Headrace router (status {status}); the valve ROUTER_URL names it"
+
+
+@lru_cache(maxsize=1)
+def _trusted() -> ssl.SSLContext:
+    """Once: reading the certificates costs 30 ms of everybody's event loop. SSL_CERT_FILE may name others."""
+    return httpx.create_ssl_context()
 
 
 class Pipe:
@@ -191,7 +244,9 @@ class Pipe:
         kind = side_task(body, __task__, __message_id__)
         if kind is not None:
             local = local_answer(kind, body, __task_body__ or {})
-            return local if valves.TASKS == "local" else await _small(router, valves, body, kind, user) or local
+            if valves.TASKS == "local" or kind not in SIDE_FORMS:
+                return local
+            return await _small(router, valves, body, kind, user, __chat_id__) or local
         asked = request_of(body, tools=valves.TOOLS or not __chat_id__)
         asked |= named(client=user, session=__chat_id__, message=__message_id__)
         # A program that asks without a chat gets the answer and nothing else.
@@ -249,10 +304,13 @@ class Answer:
     async def chunks(self) -> AsyncGenerator[Json, None]:
         """Ends with an ``error`` where there is no answer: unlike an exception it keeps the text before it."""
         submitting = asyncio.ensure_future(self._router.call("POST", "/route", self._asked))
-        ended = False
+        ended, chat = False, str(self._asked.get("session") or "")
+        _answering[chat] += 1
         try:
             # Shielded: a task that was stored, and whose name is on its way, must be found again to be cancelled.
             self._submitted = await asyncio.shield(submitting)
+            if not self._submitted.get("task"):
+                raise Refused(self._router.stranger(200))
             await self._on_submitted()
             if self._goes_on:
                 yield self._chunk({"content": "\n\n"})
@@ -266,6 +324,8 @@ class Answer:
                             self._shown.why = _plain(str(data.get("reason") or ""))
                         case "status":
                             await self._on_status(data)
+                        case "away":
+                            await self._status.tell("Headrace does not answer; this goes on when it does")
                         case "end":
                             ended = True
                             for chunk in await self._on_end(data):
@@ -275,6 +335,9 @@ class Answer:
                 await self._status.tell("No answer", done=True)
             yield {"error": {"message": str(refused)}}
         finally:
+            _answering.subtract([chat])
+            if not _answering[chat]:
+                del _answering[chat]
             if not ended:
                 leaving = asyncio.create_task(self._leave(submitting))
                 _leaving.add(leaving)
@@ -317,7 +380,9 @@ class Answer:
                 if looks > self._valves.POLL_MAX_RETRIES:
                     raise Refused(self._given_up(looks - 1))
                 found = await self._look(task)
-                if found is not None:
+                if found is None:
+                    yield "away", {}
+                else:
                     yield ("end" if found["status"]["state"] in ENDS else "status"), found
                     if found["status"]["state"] in ENDS:
                         return
@@ -345,7 +410,7 @@ class Answer:
         try:
             found = await self._router.call("GET", f"/task/{quote(task)}", timeout_s=10.0)
         except Refused as refused:
-            if isinstance(refused.__cause__, httpx.HTTPError):
+            if refused.passes:
                 return None
             raise
         return found if isinstance(found.get("status"), dict) else None
@@ -564,23 +629,55 @@ def local_answer(kind: str, body: Json, task_body: Json) -> str:
     return ""
 
 
-async def _small(router: Router, valves: Any, body: Json, kind: str, user: str | None) -> str | None:
+async def _small(router: Router, valves: Any, body: Json, kind: str, user: str | None, chat: str | None) -> str | None:
     """By the smallest loaded model, behind everybody's work; None where that gives nothing usable in time."""
+    if kind == "title_generation" and chat and not await _after_the_answer(chat):
+        return None
     try:
-        rows = (await router.call("GET", "/models", timeout_s=2.0)).get("models") or ()
-        model = smallest_loaded(rows)
-        if model is None:
-            return None
-        asked = (
-            request_of({"messages": body.get("messages") or ()}, tools=False) | named(client=user) | {"model": model}
-        )
-        asked["constraints"] = {"urgency": "background", "max_tokens": SIDE_TOKENS, "deadline_s": SIDE_S}
         async with asyncio.timeout(SIDE_S):
+            rows = (await router.call("GET", "/models", timeout_s=2.0)).get("models") or ()
+            model = smallest_loaded(rows)
+            if model is None:
+                return None
+            asked = request_of({"messages": body.get("messages") or ()}, tools=False) | named(client=user)
+            asked["model"], asked["extra"] = model, {"response_format": side_form(kind), "think": False}
+            asked["constraints"] = {"urgency": "background", "max_tokens": SIDE_TOKENS, "deadline_s": SIDE_S}
             reply = await whole(Answer(router, valves, asked, Status(None), model, footer=False))
     except (Refused, TimeoutError):
         return None
-    text = str(reply["choices"][0]["message"]["content"]).strip() if "choices" in reply else ""
-    return text if "{" in text or kind in ("emoji_generation", "image_prompt_generation") else None
+    return usable(kind, str(reply["choices"][0]["message"]["content"])) if "choices" in reply else None
+
+
+async def _after_the_answer(chat: str) -> bool:
+    """False where that takes too long."""
+    until = time.monotonic() + SIDE_PATIENCE_S
+    await asyncio.sleep(SIDE_AFTER_S)
+    while chat in _answering and time.monotonic() < until:  # noqa: ASYNC110 - simpler than an event for each chat
+        await asyncio.sleep(0.25)
+    return chat not in _answering
+
+
+def side_form(kind: str) -> Json:
+    """Holds a model to the form that Open WebUI reads, where its server can do that."""
+    field, most, chars = SIDE_FORMS[kind]
+    word: Json = {"type": "string", "minLength": 1, "maxLength": chars}
+    value = word if most == 1 else {"type": "array", "items": word, "maxItems": most}
+    schema = {"type": "object", "properties": {field: value}, "required": [field], "additionalProperties": False}
+    return {"type": "json_schema", "json_schema": {"name": field, "strict": True, "schema": schema}}
+
+
+def usable(kind: str, text: str) -> str | None:
+    """What a model said, as Open WebUI reads it; None where it did not keep to the form, as small ones often do not."""
+    field, most, chars = SIDE_FORMS[kind]
+    try:
+        said = json.JSONDecoder().raw_decode(text, text.index("{"))[0].get(field)
+    except (ValueError, RecursionError):
+        return None
+    items = [said] if most == 1 else said if isinstance(said, list) else []
+    words = [line for item in items if isinstance(item, str) and (line := " ".join(item.split())[:chars].strip())]
+    if not words:
+        return None
+    return json.dumps({field: words[0] if most == 1 else words[:most]}, ensure_ascii=False)
 
 
 def smallest_loaded(rows: Any) -> str | None:
@@ -611,7 +708,9 @@ def end_words(status: Json) -> str:
 
 def clean(text: str) -> str:
     """An answer as it was, without what was written under it, and without what a restart made void."""
-    return _BEFORE_AGAIN.sub("", _FOOTER.sub("", text))
+    *before, last = _FOOTER.split(text)
+    # Not by the pattern: a model that got lost in blank lines would make it look at each of them from each of them.
+    return _BEFORE_AGAIN.sub("", "".join([*(part.rstrip() for part in before), last]))
 
 
 def _cleaned(message: Json) -> Json:
@@ -670,8 +769,8 @@ def _asked_first(body: Json, task_body: Json) -> str:
         if message.get("role") == "user" and (text := _text(message.get("content"))):
             return text
     prompt = _text((body.get("messages") or [{}])[-1].get("content"))
-    found = re.search(r"<chat_history>\s*USER:\s*(.*?)\s*(?:\nASSISTANT:|</chat_history>)", prompt, re.DOTALL)
-    return found[1] if found else ""
+    history = prompt.partition("<chat_history>")[2].partition("</chat_history>")[0]
+    return history.partition("USER:")[2].partition("\nASSISTANT:")[0]
 
 
 def _title(text: str) -> str:
@@ -696,6 +795,6 @@ def _plain(text: str) -> str:
 def _object(content: bytes) -> Json:
     try:
         value = json.loads(content)
-    except ValueError:
+    except (ValueError, RecursionError):
         return {}
     return value if isinstance(value, dict) else {}

@@ -18,6 +18,7 @@ from pydantic import BaseModel, Field
 
 RATED = ("feedback.created", "feedback.updated")
 TRIES = 4
+WAIT_S = 2.0
 WAIT_S_MAX = 20.0
 COMMENT_CHARS_MAX = 2_000
 
@@ -65,6 +66,7 @@ def rating_of(user: str, data: Json, meta: Json) -> Json | None:
 
 async def send(url: str, key: str, said: Json) -> bool:
     """Again where the answer has not ended yet or the router is away for a moment. False: this answer was not the router's."""
+    url, key = url.strip(), key.strip()
     url = (url if "://" in url else f"http://{url}").rstrip("/")
     headers = {"authorization": f"Bearer {key}"} if key else {}
     async with httpx.AsyncClient(
@@ -73,17 +75,37 @@ async def send(url: str, key: str, said: Json) -> bool:
         for left in reversed(range(TRIES)):
             try:
                 reply = await http.post("/feedback", json=said)
-            except httpx.HTTPError:
+            except httpx.TransportError:
                 if not left:
                     raise
-                await asyncio.sleep(2.0)
+                await asyncio.sleep(WAIT_S)
                 continue
-            if reply.is_success:
+            ours = _is_ours(reply)
+            if ours and reply.is_success:
                 return True
-            if reply.status_code == 404:
+            if ours and reply.status_code == 404:
                 return False
-            after = reply.headers.get("retry-after")
-            if not left or after is None:
-                raise RuntimeError(f"Headrace did not take the rating ({reply.status_code}): {reply.text[:500]}")
-            await asyncio.sleep(min(float(after), WAIT_S_MAX))
+            after_s = _after_s(reply)
+            if not left or after_s is None:
+                raise RuntimeError(
+                    f"Headrace at {url} did not take the rating ({reply.status_code}): {reply.text[:500]}"
+                )
+            await asyncio.sleep(min(after_s, WAIT_S_MAX))
     return False
+
+
+def _is_ours(reply: httpx.Response) -> bool:
+    """A page of something else at that address must not pass for "not the router's answer": every rating would be lost unseen."""
+    try:
+        said = reply.json()
+    except ValueError:
+        return False
+    return isinstance(said, dict) and (reply.is_success or isinstance(said.get("error"), dict))
+
+
+def _after_s(reply: httpx.Response) -> float | None:
+    """When to say it again; None for never."""
+    try:
+        return float(reply.headers["retry-after"])
+    except (KeyError, ValueError):
+        return WAIT_S if reply.status_code in (502, 503, 504) else None

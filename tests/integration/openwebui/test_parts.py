@@ -10,6 +10,7 @@ import pytest
 from services.cli.pipe import BRIDGE, PIPE
 from support.functions import REWRITTEN, bridge_module, load, pipe_module as pipe, text_of
 
+Json = dict[str, Any]
 FOOTER = pipe.FOOTER.format("code → qwen3 @ desktop (4.2 s expected) · 180 tokens at 46.0/s")
 TITLE = (
     '### Task:\nGenerate a title.\nJSON: { "title": "..." }\n'
@@ -49,10 +50,20 @@ async def test_it_is_one_model_unless_the_valve_says_otherwise() -> None:
     assert [row["id"] for row in await function.pipes()] == ["auto"]  # nobody answers there: the model does not vanish
 
 
+def test_a_model_that_got_lost_in_blank_lines_holds_nobody_up() -> None:
+    """A pattern that began with blanks looked at each of them from each of them: for minutes, in everybody's Open WebUI."""
+    lost = "An answer." + "\n" * 300_000
+    assert pipe.clean(lost) == lost
+    assert pipe.clean(lost + FOOTER) == "An answer."
+    lost_title = {"messages": [{"role": "user", "content": f"<chat_history>USER: Why{' ' * 300_000}</chat_history>"}]}
+    assert json.loads(pipe.local_answer("title_generation", lost_title, {})) == {"title": "Why"}
+
+
 @pytest.mark.parametrize(
     ("text", "clean"),
     [
         ("An answer.", "An answer."),
+        (f"  indented\n\n{FOOTER}", "  indented"),
         (f"An answer.{FOOTER}", "An answer."),
         (f"Begun{FOOTER}\n\n and gone on{FOOTER}", "Begun and gone on"),
         (f"Lost{pipe.AGAIN.format('desktop is silent')}Whole{FOOTER}", "Whole"),
@@ -107,6 +118,42 @@ def test_side_tasks_are_answered_in_their_form() -> None:
     assert json.loads(pipe.local_answer("tags_generation", body, {})) == {"tags": []}
     assert json.loads(pipe.local_answer("follow_up_generation", body, {})) == {"follow_ups": []}
     assert pipe.local_answer("emoji_generation", body, {}) == ""
+
+
+@pytest.mark.parametrize(
+    ("kind", "said", "usable"),
+    [
+        ("title_generation", '{"title": "Blue skies"}', {"title": "Blue skies"}),
+        (
+            "title_generation",
+            'Sure! ```json\n{"title": " Blue\\nskies "}\n``` {"title": "no"}',
+            {"title": "Blue skies"},
+        ),
+        ("title_generation", '{"title": "' + "x" * 500 + '"}', {"title": "x" * 80}),
+        ("tags_generation", '{"tags": ["Sky", 3, "", null, "Light"], "more": 1}', {"tags": ["Sky", "Light"]}),
+        ("follow_up_generation", '{"follow_ups": ["a?", "b?", "c?", "d?"]}', {"follow_ups": ["a?", "b?", "c?"]}),
+        ("title_generation", "Blue skies", None),
+        ("title_generation", "", None),
+        ("title_generation", '{"title": "Blue sk', None),
+        ("title_generation", "{title: Blue}", None),
+        ("title_generation", '{"title": {"en": "Blue"}}', None),
+        ("title_generation", '{"title": "  "}', None),
+        ("title_generation", '{"titel": "Blue"}', None),
+        ("tags_generation", '{"tags": "sky"}', None),
+        ("tags_generation", '{"tags": []}', None),
+        ("tags_generation", '{"tags": [{"name": "sky"}]}', None),
+        ("follow_up_generation", '{"a":' * 20_000, None),
+    ],
+)
+def test_what_a_small_model_says_is_used_where_it_keeps_to_the_form(kind: str, said: str, usable: Json | None) -> None:
+    told = pipe.usable(kind, said)
+    assert (told if told is None else json.loads(told)) == usable
+
+
+def test_a_small_model_is_held_to_the_form_where_its_server_can_do_that() -> None:
+    title, tags = pipe.side_form("title_generation"), pipe.side_form("tags_generation")
+    assert title["json_schema"]["schema"]["properties"]["title"]["maxLength"] == 80
+    assert tags["json_schema"]["schema"]["properties"]["tags"]["maxItems"] == 4
 
 
 def test_the_smallest_model_in_memory_answers_them_otherwise() -> None:

@@ -5,127 +5,25 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
-from collections.abc import AsyncIterator, Callable
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
-from fastapi import FastAPI
-from starlette.types import Message, Receive, Scope, Send
 
 from schemas.events import QualityJudged, TaskCancelled, TaskSubmitted, Terminal
 from services.router.fullness import Places
 from services.router.http.access import Access
 from services.router.http.app import create_app
 from services.router.http.serving import serving
-from services.runtime.bus import Bus
-from services.runtime.server import EmbeddedServer
 from services.runtime.settings import Key
 from support.eventually import eventually
+from support.function_desk import Desk, Make, collect, text
 from support.functions import bridge_module, pipe_module
-from support.paced_backend import MODEL, TALE, PacedBackend
+from support.paced_backend import MODEL, TALE
 from support.router_port import MemoryRouter
-from support.routers import dispatching, running_router, whole_log, with_workers
-from support.worker_bench import running_worker
 
 Json = dict[str, Any]
 KEYS = ("speaks", "alone")
-
-
-class Line:
-    """What lies between the function and the router: ``cut`` ends each stream after so many pieces, ``refuse`` has none."""
-
-    def __init__(self, app: FastAPI) -> None:
-        self._app, self.state = app, app.state
-        self.cut: int | None = None
-        self.refuse = False
-        self.streams = 0
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if not scope["path"].endswith("/stream"):
-            await self._app(scope, receive, send)
-            return
-        self.streams += 1
-        if self.refuse:
-            await send({"type": "http.response.start", "status": 502, "headers": []})
-            await send({"type": "http.response.body", "body": b"<html>no stream through here"})
-            return
-        left = self.cut
-
-        async def passed(message: Message) -> None:
-            nonlocal left
-            if left is not None and message["type"] == "http.response.body":
-                left -= 1
-                if left < 0:
-                    raise ConnectionResetError("cut")
-            await send(message)
-
-        try:
-            await self._app(scope, receive, passed)
-        except ConnectionResetError:
-            await send({"type": "http.response.body", "body": b"", "more_body": False})
-
-
-class Desk:
-    """One function with its valves, and what Open WebUI would show: ``statuses`` as (words, done)."""
-
-    def __init__(self, bus: Bus, backend: PacedBackend, line: Line, url: str) -> None:
-        self.bus, self.backend, self.line, self.url = bus, backend, line, url
-        self.function = pipe_module.Pipe()
-        self.statuses: list[tuple[str, bool]] = []
-        self.valves()
-
-    def valves(self, **changed: Any) -> None:
-        self.function.valves = self.function.Valves(ROUTER_URL=self.url, POLL_INTERVAL=0.05, **changed)
-
-    async def ask(self, *messages: str | Json, stream: bool = True, chat: str | None = "chat-1", **more: Any) -> Any:
-        roles = ("user", "assistant")
-        body = {
-            "model": "headrace", "stream": stream, **more.pop("body", {}),
-            "messages": [{"role": roles[n % 2], "content": m} if isinstance(m, str) else m for n, m in enumerate(messages)],
-        }  # fmt: skip
-        ids = {"__chat_id__": chat, "__message_id__": chat and "message-1", "__user__": {"id": "user-1"}}
-        return await self.function.pipe(body, __event_emitter__=self._emit, **ids | more)
-
-    async def answer(self, *messages: str | Json, **more: Any) -> list[Json]:
-        return [chunk async for chunk in await self.ask(*messages, **more)]
-
-    async def log(self, kind: type[Any]) -> list[Any]:
-        return [event for event in await whole_log(self.bus) if isinstance(event, kind)]
-
-    async def _emit(self, event: Json) -> None:
-        assert event["type"] == "status"
-        self.statuses.append((event["data"]["description"], event["data"]["done"]))
-
-
-Make = Callable[..., Any]
-
-
-@pytest.fixture
-def make(natsd: EmbeddedServer, bus: Bus) -> Make:
-    @asynccontextmanager
-    async def made(slots: int = 2, access: Access | None = None, **options: Any) -> AsyncIterator[Desk]:
-        async with AsyncExitStack() as running:
-            backend = await running.enter_async_context(PacedBackend())
-            router = await running.enter_async_context(running_router(natsd.url, **options))
-            await running.enter_async_context(running_worker(natsd.url, backend.url, slots=slots))
-            await dispatching(router)
-            await with_workers(router, 1, MODEL)
-            line = Line(create_app(router, access=access))
-            url = await running.enter_async_context(serving(line, "127.0.0.1", 0, drain_s=1))  # type: ignore[arg-type]
-            yield Desk(bus, backend, line, url)
-
-    return made
-
-
-@pytest.fixture
-async def desk(make: Make) -> AsyncIterator[Desk]:
-    async with make() as desk:
-        yield desk
-
-
-def text(chunks: list[Json], name: str = "content") -> str:
-    return "".join(c["choices"][0]["delta"].get(name, "") for c in chunks if c.get("choices"))
 
 
 WORDS = "".join(f"word{n} " for n in range(5))
@@ -187,7 +85,7 @@ async def test_open_webuis_own_tools_are_dropped_and_a_programs_are_not(desk: De
 
 async def test_stop_closes_the_stream_at_the_backend_and_is_the_only_end(desk: Desk) -> None:
     chunks = await desk.ask("say 900, every 5 ms")
-    reading = asyncio.create_task(_collect(chunks))
+    reading = asyncio.create_task(collect(chunks))
     await eventually(lambda: desk.backend.heard("say 900").said > 3)
     reading.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -225,7 +123,7 @@ async def test_a_stop_that_comes_with_a_token_is_never_lost(steps: int) -> None:
     answer = pipe_module.Answer(
         router, pipe_module.Pipe.Valves(), {"messages": []}, pipe_module.Status(None), "m", footer=False
     )
-    reading = asyncio.create_task(_collect(answer.chunks()))
+    reading = asyncio.create_task(collect(answer.chunks()))
     await router.listening.wait()
     await asyncio.sleep(0)
     router.go.set()
@@ -238,7 +136,7 @@ async def test_a_stop_that_comes_with_a_token_is_never_lost(steps: int) -> None:
 
 
 async def test_a_stop_before_the_router_has_answered_leaves_nothing_behind(desk: Desk) -> None:
-    reading = asyncio.create_task(_collect(await desk.ask("say 900, every 50 ms")))
+    reading = asyncio.create_task(collect(await desk.ask("say 900, every 50 ms")))
     await asyncio.sleep(0)
     await asyncio.sleep(0)
     reading.cancel()
@@ -279,9 +177,9 @@ async def test_a_failure_keeps_the_text_before_it(desk: Desk) -> None:
 
 async def test_places_and_a_full_queue_are_told(make: Make) -> None:
     async with make(slots=1, places=Places(total=100, client=1)) as desk:
-        first = asyncio.create_task(_collect(await desk.ask("say 900, every 20 ms")))
+        first = asyncio.create_task(collect(await desk.ask("say 900, every 20 ms")))
         await eventually(lambda: desk.backend.running == 1)
-        second = asyncio.create_task(_collect(await desk.ask("say 5")))
+        second = asyncio.create_task(collect(await desk.ask("say 5")))
         await eventually(lambda: any("waiting at place 1" in words for words, _ in desk.statuses))
         (refused,) = await desk.answer("say 5")
         words = refused["error"]["message"]
@@ -315,22 +213,51 @@ async def test_no_router_is_told_in_words() -> None:
     assert "ROUTER_URL" in (await function.pipe({"messages": []}))["error"]["message"]
 
 
+TITLE: Json = {
+    "stream": False, "__task__": "title_generation", "__message_id__": None,
+    "__task_body__": {"messages": [{"role": "user", "content": "Why is the sky blue?"}]},
+}  # fmt: skip
+
+
 async def test_side_tasks_cost_nothing_or_go_behind_everybody(desk: Desk) -> None:
     assert json.loads(await desk.ask("### Task: …", stream=False, __task__="tags_generation")) == {"tags": []}
     assert desk.backend.requests == []
     desk.valves(TASKS="small")
-    title = await desk.ask(
-        "### Task: say 3", stream=False, __task__="title_generation", __message_id__=None,
-        __task_body__={"messages": [{"role": "user", "content": "Why is the sky blue?"}]},
-    )  # fmt: skip
+    title = await desk.ask("### Task: say 3", **TITLE)
     assert json.loads(title) == {"title": "Why is the sky blue?"}  # what the model said is no JSON
     (task,) = await desk.log(TaskSubmitted)
     assert (task.urgency, task.session, task.message, task.wants.model) == ("background", None, None, MODEL)
-    assert desk.backend.requests[-1].body["max_tokens"] == pipe_module.SIDE_TOKENS
+    asked = desk.backend.requests[-1].body
+    assert asked["max_tokens"] == pipe_module.SIDE_TOKENS
+    assert asked["response_format"] == pipe_module.side_form("title_generation")
+    assert asked["chat_template_kwargs"] == {"enable_thinking": False}
+
+
+async def test_what_an_answer_waits_for_is_never_put_behind_everybody(desk: Desk) -> None:
+    desk.valves(TASKS="small")
+    searched = {"messages": [{"role": "user", "content": "Why is the sky blue?"}]}
+    queries = await desk.ask("### Task: …", stream=False, __task__="query_generation", __task_body__=searched)
+    assert json.loads(queries) == {"queries": ["Why is the sky blue?"]}
+    assert desk.backend.requests == []
+
+
+async def test_a_title_that_is_asked_for_first_waits_for_the_answer_of_its_chat(make: Make) -> None:
+    """Open WebUI asks for it a moment before it asks the chat's own question."""
+    async with make(slots=1) as desk:
+        desk.valves(TASKS="small")
+        titled = asyncio.create_task(desk.ask("### Task: say 3", **TITLE))
+        await asyncio.sleep(0)
+        whole = text(await desk.answer("say 40, every 30 ms"))
+        assert "word39" in whole
+        await titled
+        chat, title = desk.backend.requests
+        assert (chat.prompt, title.prompt) == ("say 40, every 30 ms", "### Task: say 3")
+        assert chat.ended_at is not None and title.began_at > chat.ended_at
+        assert not pipe_module._answering
 
 
 async def test_a_rating_becomes_evidence_once_the_answer_has_ended(desk: Desk) -> None:
-    reading = asyncio.create_task(_collect(await desk.ask("say 40, every 20 ms")))
+    reading = asyncio.create_task(collect(await desk.ask("say 40, every 20 ms")))
     await eventually(lambda: desk.backend.running == 1)
     said = bridge_module.rating_of("user-1", {"rating": 1}, {"message_id": "message-1"})
     assert await bridge_module.send(desk.url, "", said)
@@ -339,7 +266,3 @@ async def test_a_rating_becomes_evidence_once_the_answer_has_ended(desk: Desk) -
     assert (event.value, event.client, event.model) == (1.0, "user-1", MODEL)
     async with serving(create_app(MemoryRouter()), "127.0.0.1", 0) as other:
         assert not await bridge_module.send(other, "", said)  # another model's answer: nobody minds
-
-
-async def _collect(chunks: AsyncIterator[Json]) -> list[Json]:
-    return [chunk async for chunk in chunks]
