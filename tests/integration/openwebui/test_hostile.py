@@ -31,10 +31,14 @@ Json = dict[str, Any]
 WORDS = "".join(f"word{n} " for n in range(90))
 
 
+Answer = tuple[int, Mapping[str, str], Sequence[bytes]]
+NOBODY: Answer = (404, {}, (b"<html>nobody is here",))
+
+
 class Says:
     """Something that answers each path with (status, headers, pieces of its body); 404 and a page for any other."""
 
-    def __init__(self, **answers: tuple[int, Mapping[str, str], Sequence[bytes]]) -> None:
+    def __init__(self, **answers: Answer) -> None:
         self.answers = answers
         self.asked: list[str] = []
         self.state = None
@@ -42,8 +46,7 @@ class Says:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         name = scope["path"].strip("/").replace("/", "_")
         self.asked.append(f"{scope['method']} {scope['path']}")
-        page = (404, {}, (b"<html>nobody is here",))
-        status, headers, pieces = self.answers.get(name, self.answers.get("all", page))
+        status, headers, pieces = self.answers.get(name) or self.answers.get("all", NOBODY)
         pairs = [(key.encode(), value.encode()) for key, value in headers.items()]
         await send({"type": "http.response.start", "status": status, "headers": pairs})
         for piece in pieces:
@@ -83,7 +86,7 @@ PAGE = (b"<html><h1>a page of somebody's</h1>",)
         ((500, {}, (b"[" * 100_000,)), "is no Headrace router (status 500)"),
     ],
 )
-async def test_what_is_no_router_is_told_in_words(answer: tuple[int, Mapping[str, str], Any], words: str) -> None:
+async def test_what_is_no_router_is_told_in_words(answer: Answer, words: str) -> None:
     async with beside(Says(all=answer)) as url:
         (refused,) = await asked_at(url)
         assert words in refused["error"]["message"]
@@ -219,7 +222,7 @@ RATED = {"message": "message-1", "rating": 1}
     ("answer", "words"),
     [((200, {}, PAGE), "200"), ((404, {}, (b'{"detail": "Not Found"}',)), "404"), ((401, {}, PAGE), "401")],
 )
-async def test_a_rating_that_reached_no_router_is_told(answer: tuple[int, Mapping[str, str], Any], words: str) -> None:
+async def test_a_rating_that_reached_no_router_is_told(answer: Answer, words: str) -> None:
     async with beside(Says(feedback=answer)) as url:
         with pytest.raises(RuntimeError, match=f"did not take the rating .{words}"):
             await bridge_module.send(url, "", RATED)

@@ -241,19 +241,17 @@ async def test_what_an_answer_waits_for_is_never_put_behind_everybody(desk: Desk
     assert desk.backend.requests == []
 
 
-async def test_a_title_that_is_asked_for_first_waits_for_the_answer_of_its_chat(make: Make) -> None:
-    """Open WebUI asks for it a moment before it asks the chat's own question."""
-    async with make(slots=1) as desk:
-        desk.valves(TASKS="small")
-        titled = asyncio.create_task(desk.ask("### Task: say 3", **TITLE))
-        await asyncio.sleep(0)
-        whole = text(await desk.answer("say 40, every 30 ms"))
-        assert "word39" in whole
-        await titled
-        chat, title = desk.backend.requests
-        assert (chat.prompt, title.prompt) == ("say 40, every 30 ms", "### Task: say 3")
-        assert chat.ended_at is not None and title.began_at > chat.ended_at
-        assert not pipe_module._answering
+async def test_a_title_that_is_asked_for_first_waits_for_the_answer_of_its_chat(desk: Desk) -> None:
+    """Open WebUI asks for it a moment before it asks the chat's own question; there is a slot for both."""
+    desk.valves(TASKS="small")
+    titled = asyncio.create_task(desk.ask("### Task: say 3", **TITLE))
+    await asyncio.sleep(0)
+    assert "word59" in text(await desk.answer("say 60, every 30 ms"))
+    await titled
+    chat, title = desk.backend.requests
+    assert (chat.prompt, title.prompt) == ("say 60, every 30 ms", "### Task: say 3")
+    assert chat.ended_at is not None and title.began_at > chat.ended_at
+    assert not pipe_module._answering
 
 
 async def test_a_rating_becomes_evidence_once_the_answer_has_ended(desk: Desk) -> None:
