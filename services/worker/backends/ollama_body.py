@@ -15,7 +15,7 @@ from schemas.errors import BackendError
 from schemas.load_options import LOAD_OPTIONS
 from services.worker.backends.port import DEFAULT_MAX_TOKENS, BackendRequest
 
-_PASSED_ON = ("tools", "format", "logprobs", "top_logprobs")
+_PASSED_ON = ("format", "logprobs", "top_logprobs")
 _OPTION_NAMES = (
     "stop", "top_k", "min_p", "typical_p", "repeat_last_n", "repeat_penalty", "presence_penalty", "frequency_penalty",
 )  # fmt: skip
@@ -25,8 +25,9 @@ _OF_A_PROMPT = ("raw", "suffix", "template", "system")
 def chat_body(request: BackendRequest) -> tuple[str, dict[str, Any]]:
     """The path and body of a request: a bare prompt goes to /api/generate, a chat to /api/chat.
 
-    Raises BackendError (rejected) for a message that is none: whoever asked is told, and no other machine is tried."""
-    extra = request.body.extra
+    Raises BackendError (rejected) for a message that is none: whoever asked is told, and no other machine is tried; for a part
+    that is neither text nor image another server may be."""
+    extra = {name: value for name, value in request.body.extra.items() if value is not None}
     body: dict[str, Any] = {name: extra[name] for name in _PASSED_ON if name in extra}
     body |= {
         "model": request.model,
@@ -34,13 +35,15 @@ def chat_body(request: BackendRequest) -> tuple[str, dict[str, Any]]:
         "truncate": bool(extra.get("truncate")),
         "options": _options(request),
     }
-    if "response_format" in extra:
-        body["format"] = _format(extra["response_format"])
+    if isinstance(form := extra.get("response_format"), dict):
+        body["format"] = _format(form)
+    if isinstance(most := extra.get("logprobs"), int) and not isinstance(most, bool):
+        body |= {"logprobs": True, "top_logprobs": most}  # a plain completion's, of OpenAI's form
     if request.body.prompt is not None and not request.body.messages:
         body |= {name: extra[name] for name in _OF_A_PROMPT if name in extra}
         return "/api/generate", body | {"prompt": request.body.prompt}
     try:
-        return "/api/chat", body | {"messages": _messages(request.body.messages)}
+        return "/api/chat", body | _tools(extra) | {"messages": _messages(request.body.messages)}
     except (KeyError, TypeError, AttributeError, msgspec.DecodeError) as error:
         raise BackendError("rejected", f"a message that cannot be read: {error!r}", retryable=False) from error
 
@@ -57,10 +60,12 @@ def embed_body(request: BackendRequest, inputs: Sequence[str]) -> dict[str, Any]
 
 def _options(request: BackendRequest) -> dict[str, Any]:
     wants, extra = request.options, request.body.extra
-    options: dict[str, Any] = {name: extra[name] for name in _OPTION_NAMES if name in extra}
+    options: dict[str, Any] = {name: extra[name] for name in _OPTION_NAMES if extra.get(name) is not None}
     given = extra.get("options")
     if isinstance(given, dict):
         options |= {name: value for name, value in given.items() if name not in LOAD_OPTIONS}
+    if isinstance(options.get("stop"), str):
+        options["stop"] = [options["stop"]]  # OpenAI takes one as it is, Ollama a list alone
     options["num_predict"] = wants.max_tokens or DEFAULT_MAX_TOKENS
     for name, value in (("temperature", wants.temperature), ("top_p", wants.top_p), ("seed", wants.seed)):
         if value is not None:
@@ -75,6 +80,14 @@ def _format(response_format: dict[str, Any]) -> Any:
     if response_format.get("type") == "json_schema":
         return (response_format.get("json_schema") or {}).get("schema", "json")
     return "json" if response_format.get("type") == "json_object" else ""
+
+
+def _tools(extra: dict[str, Any]) -> dict[str, Any]:
+    """Ollama knows no ``tool_choice``: what must not be called is not shown. That something must be called it cannot be told."""
+    tools, choice = extra.get("tools"), extra.get("tool_choice")
+    if tools and isinstance(choice, dict) and (name := (choice.get("function") or {}).get("name")):
+        tools = [tool for tool in tools if tool["function"]["name"] == name] or tools
+    return {"tools": tools} if tools and choice != "none" else {}
 
 
 def _messages(messages: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -98,7 +111,7 @@ def _message(message: dict[str, Any]) -> dict[str, Any]:
     result = dict(message)
     content = message.get("content")
     if isinstance(content, list):
-        result["content"] = "".join(part.get("text", "") for part in content if part.get("type") == "text")
+        result["content"] = "\n".join(text for part in content if (text := _text(part, message)))
         urls = [part["image_url"]["url"] for part in content if part.get("type") == "image_url"]
         if urls:
             result["images"] = [url.split(",", 1)[-1] for url in urls]
@@ -109,6 +122,16 @@ def _message(message: dict[str, Any]) -> dict[str, Any]:
     if calls := message.get("tool_calls"):
         result["tool_calls"] = [{**call, "function": _with_object(call["function"])} for call in calls]
     return result
+
+
+def _text(part: dict[str, Any], message: dict[str, Any]) -> str:
+    """Of an assistant's parts the rest is no loss; of what the user sent it would be answered as if it had never been there."""
+    kind = part.get("type")
+    if kind in ("text", "refusal"):
+        return str(part.get(kind) or "")
+    if kind != "image_url" and message.get("role") != "assistant":
+        raise BackendError("rejected", f"Ollama reads texts and images; the message has a part of type {kind}")
+    return ""
 
 
 def _with_object(function: dict[str, Any]) -> dict[str, Any]:

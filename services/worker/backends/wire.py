@@ -21,6 +21,7 @@ import httpx
 import msgspec
 
 from schemas.errors import BackendError
+from schemas.overlong import is_overlong
 from services.worker.backends import http_stream
 
 LINE_BYTES_MAX = 16 * 1024 * 1024
@@ -34,9 +35,6 @@ _OOM = re.compile(
 )
 _GONE = re.compile(r"runner process|proxy error|connection (?:refused|reset)|unexpected EOF|broken pipe", re.I)
 _BUSY = re.compile(r"server busy|loading model|unavailable_error|pending requests|no slot", re.I)
-_TOO_LONG = re.compile(
-    r"exceed_context_size|exceeds? the (?:available |model'?s? )?(?:maximum )?context|context length", re.I
-)
 _decode = msgspec.json.Decoder()
 
 
@@ -121,7 +119,7 @@ def from_status(status: int, text: str) -> BackendError:
     """An HTTP error with its body: read the text before the number, since 500 also means "this request is too long"."""
     said = message_of(text)
     detail = f"HTTP {status}: {said}"
-    if _TOO_LONG.search(text):
+    if is_overlong(text):
         return BackendError("rejected", detail, retryable=False)
     if status in (429, 503) or (status >= 500 and _BUSY.search(text)):
         return BackendError("busy", detail)
@@ -144,7 +142,7 @@ def from_text(said: str, where: str = "") -> BackendError:
         return BackendError("disconnect", detail)
     if _BUSY.search(said):
         return BackendError("busy", detail)
-    if _TOO_LONG.search(said):
+    if is_overlong(said):
         return BackendError("rejected", detail, retryable=False)
     return BackendError("protocol", detail)
 

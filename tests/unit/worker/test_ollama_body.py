@@ -71,6 +71,49 @@ def test_a_message_that_is_none_is_the_requests_fault(message: dict[str, Any]) -
     assert (refused.value.failure, refused.value.retryable) == ("rejected", False)
 
 
+def of_chat(**extra: Any) -> dict[str, Any]:
+    return chat_body(request(messages=({"role": "user", "content": "Hi"},), extra=extra))[1]
+
+
+def test_what_openai_says_in_another_form_is_said_in_ollamas() -> None:
+    assert of_chat(stop="END")["options"]["stop"] == ["END"]
+    assert of_chat(stop=["a", "b"])["options"]["stop"] == ["a", "b"]
+    plain = chat_body(request(prompt="Hi", extra={"logprobs": 2}))[1]
+    assert (plain["logprobs"], plain["top_logprobs"]) == (True, 2)
+    assert of_chat(logprobs=True, top_logprobs=3)["top_logprobs"] == 3
+
+
+def test_a_null_is_nothing() -> None:
+    names = ("stop", "response_format", "tools", "logprobs", "format", "top_k", "tool_choice", "truncate")
+    assert of_chat(**dict.fromkeys(names)) == of_chat()
+
+
+def test_what_must_not_be_called_is_not_shown() -> None:
+    tools = [{"type": "function", "function": {"name": name}} for name in ("f", "g")]
+    assert "tools" not in of_chat(tools=tools, tool_choice="none")
+    assert of_chat(tools=tools, tool_choice={"type": "function", "function": {"name": "g"}})["tools"] == tools[1:]
+    for choice in ("auto", "required", {"type": "function", "function": {"name": "h"}}):
+        assert of_chat(tools=tools, tool_choice=choice)["tools"] == tools
+
+
+@pytest.mark.parametrize("kind", ["input_audio", "file", "video_url"])
+def test_a_part_that_ollama_cannot_read_is_refused_and_never_left_out(kind: str) -> None:
+    said = [{"type": "text", "text": "What is it?"}, {"type": kind, kind: {}}]
+    with pytest.raises(BackendError, match=kind) as refused:
+        chat_body(request(messages=({"role": "user", "content": said},)))
+    assert (refused.value.failure, refused.value.retryable) == ("rejected", True)
+    (thought,) = chat_body(request(messages=({"role": "assistant", "content": [{"type": "thinking"}, said[0]]},)))[1][
+        "messages"
+    ]
+    assert thought["content"] == "What is it?"
+
+
+def test_two_texts_are_two_lines() -> None:
+    parts = [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]
+    (message,) = chat_body(request(messages=({"role": "user", "content": parts},)))[1]["messages"]
+    assert message["content"] == "a\nb"
+
+
 def test_images_are_bare_base64_again() -> None:
     part = {"type": "image_url", "image_url": {"url": "data:image/png;base64,iVBO"}}
     content = [{"type": "text", "text": "Look"}, part]
