@@ -17,7 +17,8 @@ from schemas.work import Answer
 from services.router.http.headers import task_headers, worker_name
 from services.router.http.live import Line, Live, Timing
 from services.router.http.ollama_reply import Frames, figures, whole
-from services.router.http.problems import Problem, ollama_form, problem_of_end, respond
+from services.router.http.problems import Problem, ollama_form, respond
+from services.router.http.windows import problem_in
 from services.router.port import (
     EndUpdate,
     RestartUpdate,
@@ -87,7 +88,7 @@ class OllamaLive(Live):
         }
 
     async def _on_end(self, line: Line, update: EndUpdate) -> None:
-        problem, answer = problem_of_end(update.status), update.answer
+        problem, answer = problem_in(self.router.fleet, update.status), update.answer
         if problem is None and answer is None:
             answer = await self.router.answer(self.task)
         if problem is not None or answer is None:

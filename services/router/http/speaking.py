@@ -20,7 +20,8 @@ from schemas.work import Answer
 from services.router.http.chat_reply import Told
 from services.router.http.headers import task_headers, worker_name
 from services.router.http.live import STOPPED, Lasting, Line, Timing
-from services.router.http.problems import Form, Problem, openai_form, problem_of_end, respond
+from services.router.http.problems import Form, Problem, openai_form, respond
+from services.router.http.windows import problem_in
 from services.router.port import (
     EndUpdate,
     RouterPort,
@@ -157,7 +158,7 @@ class Whole(Talk):
             return False
         if at == 0:
             self.status = update.status
-        problem, answer = problem_of_end(update.status), update.answer
+        problem, answer = problem_in(self.router.fleet, update.status), update.answer
         if problem is None and answer is None:
             answer = await self.router.answer(self.submitted[at].task)
         if problem is not None or answer is None:

@@ -13,8 +13,9 @@ from schemas.tool_calls import rest as rest_of_calls
 from schemas.work import Answer
 from services.router.http.chat_reply import Told
 from services.router.http.live import SSE_HEADERS, Line, Timing
-from services.router.http.problems import Form, Problem, openai_form, problem_of_end
+from services.router.http.problems import Form, Problem, openai_form
 from services.router.http.speaking import Broken, Talk, summed
+from services.router.http.windows import problem_in
 from services.router.policy.routes import AUTO
 from services.router.port import (
     EndUpdate,
@@ -111,7 +112,7 @@ class Streamed(Talk):
         voice, answer = self.voices[at], update.answer
         if at == 0:
             self.status = update.status
-        if (problem := problem_of_end(update.status)) is not None:
+        if (problem := problem_in(self.router.fleet, update.status)) is not None:
             raise Broken(problem)
         if answer is not None and not voice.sent_any:
             voice.speech.set_model(answer.model)

@@ -1,0 +1,38 @@
+"""Who could have read a prompt that was too long for the model that it came to?
+
+A prompt that no estimate can call too long is only refused by the model's own server, and that knows no other. Pure but for the
+look at the fleet.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+import msgspec
+
+from services.router.fleet import Fleet
+from services.router.http.problems import Problem, problem_of_end
+from services.router.port import TaskStatus
+
+NAMED = 5
+_TOO_LONG = re.compile(r"context (?:length|size|window)|exceed_context", re.I)
+"""In the words of Ollama, llama.cpp and vLLM."""
+
+
+def problem_in(fleet_now: Callable[[], Fleet], status: TaskStatus) -> Problem | None:
+    """``problem_of_end``, with the models of longer windows where that is what was missing; only then the fleet is looked at."""
+    problem = problem_of_end(status)
+    if problem is None or problem.code != "rejected" or not _TOO_LONG.search(problem.message):
+        return problem
+    fleet = fleet_now()
+    windows = {name: _windows(fleet, name) for name in fleet.models()}
+    had = min(windows.get(status.model or "", ()), default=0)
+    longer = sorted((-max(known), name) for name, known in windows.items() if had and known and max(known) > had)
+    names = ", ".join(f"{name} ({-window} tokens)" for window, name in longer[:NAMED])
+    words = f"these have longer windows: {names}" if names else "no model in the fleet is known to have a longer window"
+    return msgspec.structs.replace(problem, message=f"{problem.message}; {words}")
+
+
+def _windows(fleet: Fleet, model: str) -> tuple[int, ...]:
+    return tuple(context for worker in fleet.holders(model) if (context := worker.models[model].context) is not None)
