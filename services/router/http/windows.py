@@ -6,24 +6,22 @@ look at the fleet.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 
 import msgspec
 
+from schemas.overlong import is_overlong
 from services.router.fleet import Fleet
 from services.router.http.problems import Problem, problem_of_end
 from services.router.port import TaskStatus
 
 NAMED = 5
-_TOO_LONG = re.compile(r"context (?:length|size|window)|exceed_context", re.I)
-"""In the words of Ollama, llama.cpp and vLLM."""
 
 
 def problem_in(fleet_now: Callable[[], Fleet], status: TaskStatus) -> Problem | None:
     """``problem_of_end``, with the models of longer windows where that is what was missing; only then the fleet is looked at."""
     problem = problem_of_end(status)
-    if problem is None or problem.code != "rejected" or not _TOO_LONG.search(problem.message):
+    if problem is None or problem.code != "rejected" or not is_overlong(problem.message):
         return problem
     fleet = fleet_now()
     windows = {name: _windows(fleet, name) for name in fleet.models()}
