@@ -10,12 +10,14 @@ from collections.abc import Callable
 
 import msgspec
 
+from schemas.events import Kind
 from schemas.overlong import is_overlong
 from services.router.fleet import Fleet
 from services.router.http.problems import Problem, problem_of_end
 from services.router.port import TaskStatus
 
 NAMED = 5
+EMBEDDING = "embedding"
 
 
 def problem_in(fleet_now: Callable[[], Fleet], status: TaskStatus) -> Problem | None:
@@ -24,13 +26,21 @@ def problem_in(fleet_now: Callable[[], Fleet], status: TaskStatus) -> Problem | 
     if problem is None or problem.code != "rejected" or not is_overlong(problem.message):
         return problem
     fleet = fleet_now()
-    windows = {name: _windows(fleet, name) for name in fleet.models()}
-    had = min(windows.get(status.model or "", ()), default=0)
-    longer = sorted((-max(known), name) for name, known in windows.items() if had and known and max(known) > had)
+    windows = {name: known for name in fleet.models() if (known := _windows(fleet, name, status.kind))}
+    if status.model not in windows:
+        return problem
+    had = min(windows[status.model])
+    longer = sorted((-max(known), name) for name, known in windows.items() if max(known) > had)
     names = ", ".join(f"{name} ({-window} tokens)" for window, name in longer[:NAMED])
     words = f"these have longer windows: {names}" if names else "no model in the fleet is known to have a longer window"
     return msgspec.structs.replace(problem, message=f"{problem.message}; {words}")
 
 
-def _windows(fleet: Fleet, model: str) -> tuple[int, ...]:
-    return tuple(context for worker in fleet.holders(model) if (context := worker.models[model].context) is not None)
+def _windows(fleet: Fleet, model: str, kind: Kind) -> tuple[int, ...]:
+    """Those that are known of its holders; none of a model that is for something else."""
+    infos = [worker.models[model] for worker in fleet.holders(model)]
+    return tuple(
+        info.context
+        for info in infos
+        if info.context is not None and (info.capability == EMBEDDING) == (kind == EMBEDDING)
+    )
