@@ -75,8 +75,8 @@ e2e-quality: $(VENV)/.dev ## two real models of different quality: the checks te
 e2e-ollama: $(VENV)/.dev ## two real Ollama servers as the two machines, and Ollama's own clients (needs Go, 6 min once)
 	$(PYTEST) -m e2e tests/e2e/test_ollama.py tests/e2e/test_ollama_clients.py tests/contract/test_backends.py $(ARGS)
 
-e2e-openwebui: $(VENV)/.dev .parts/openwebui/.installed ## the real Open WebUI in Chromium: install, stream, Stop, rate, cases 38 to 42 (1.7 GB once)
-	$(PYTEST) -m e2e -s -o faulthandler_timeout=600 tests/e2e/test_openwebui.py tests/e2e/test_openwebui_ollama.py $(ARGS)
+e2e-openwebui: $(VENV)/.dev .parts/openwebui/.installed ## the real Open WebUI in Chromium: install, stream, Stop, rate, cases 38 to 42 (1.7 GB once); HEADRACE_PICTURES=1 writes docs/images
+	$(PYTEST) -m e2e -s -o faulthandler_timeout=600 tests/e2e/test_openwebui.py tests/e2e/test_openwebui_ollama.py tests/e2e/test_openwebui_users.py $(ARGS)
 
 # Without torch: nothing here embeds. Chromium is the machine's own; where a part cannot be had, the tests say so and skip.
 .parts/openwebui/.installed: | $(BIN)/python
@@ -97,7 +97,7 @@ e2e-clients: $(VENV)/.dev ## the official clients' tour of us and of bare server
 e2e-page: $(VENV)/.dev ## the page at / in Chromium: fleet, queue, explain, compare, thumbs, axe-core, 50 machines; HEADRACE_PICTURES=1 writes docs/images
 	-@test -d .parts/playwright || $(BIN)/python -m pip install -q --disable-pip-version-check --target .parts/playwright playwright==1.65.*
 	-@test -d .parts/axe/node_modules || npm install --prefix .parts/axe --no-audit --no-fund --silent axe-core@4.14.1
-	$(PYTEST) -m e2e -s -o faulthandler_timeout=900 tests/e2e/test_page.py $(ARGS)
+	$(PYTEST) -m e2e -s -o faulthandler_timeout=900 tests/e2e/test_page.py tests/e2e/test_page_keys.py $(ARGS)
 
 e2e-agents: $(VENV)/.dev ## opencode's and codex's command lines finish a scripted session through us (npm, 800 MB once)
 	@test -d .parts/npm/node_modules/opencode-ai || npm install -s --no-fund --no-audit --no-save --prefix .parts/npm \

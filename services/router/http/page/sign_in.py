@@ -32,7 +32,7 @@ def page_headers() -> dict[str, str]:
         "cache-control": "no-store",
         "vary": "accept, accept-language, cookie",
         "x-content-type-options": "nosniff",
-        "referrer-policy": "no-referrer",
+        "referrer-policy": "same-origin",  # no-referrer would make the Origin of a form "null", which is a stranger's
         "cross-origin-opener-policy": "same-origin",
         "cross-origin-resource-policy": "same-origin",
     }
