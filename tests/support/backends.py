@@ -250,8 +250,9 @@ def _openai_talk(path: str, body: dict[str, Any]) -> Script:
     if path == "/v1/embeddings":
         data = [{"index": at, "embedding": [float(len(text)), 1.0]} for at, text in enumerate(body["input"])]
         return Script([line({"model": body["model"], "data": data[::-1], "usage": {"prompt_tokens": 3}})])
-    words = _words(body, body["max_tokens"])
-    reason = "length" if body["max_tokens"] <= len(words) else "stop"
+    most = body.get("max_tokens", 4096)
+    words = _words(body, most)
+    reason = "length" if most <= len(words) else "stop"
 
     def piece(text: str | None, finish: str | None) -> bytes:
         part = {"text": text or ""} if path == "/v1/completions" else {"delta": {"content": text} if text else {}}

@@ -240,7 +240,7 @@ def prompt_of(asked: dict[str, Any]) -> int:
 
 def output_of(asked: dict[str, Any]) -> int:
     """As many tokens as the prompt asks for in these words, so that no router knows it before; else ``max_tokens``."""
-    most, said = int(asked["max_tokens"]), WORDS.search(str(asked["messages"][-1]["content"]))
+    most, said = int(asked.get("max_tokens", 4096)), WORDS.search(str(asked["messages"][-1]["content"]))
     return min(most, int(said[1])) if said else most
 
 

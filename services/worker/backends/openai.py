@@ -198,7 +198,10 @@ def chat_body(request: BackendRequest, kind: str) -> tuple[str, dict[str, Any]]:
         name: value for name, value in request.body.extra.items() if name not in ("options", "think")
     }
     body |= {"model": request.model, "stream": True, "stream_options": {"include_usage": True}}
-    body["max_tokens"] = wants.max_tokens or DEFAULT_MAX_TOKENS
+    if (
+        wants.max_tokens is not None or kind != VLLM
+    ):  # it refuses a limit beyond its window, and without one stops there
+        body["max_tokens"] = wants.max_tokens or DEFAULT_MAX_TOKENS
     for name, value in (("temperature", wants.temperature), ("top_p", wants.top_p), ("seed", wants.seed)):
         if value is not None:
             body[name] = value
