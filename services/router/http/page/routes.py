@@ -12,18 +12,19 @@ from urllib.parse import parse_qs, quote
 
 from fastapi import APIRouter, Request
 from starlette.exceptions import HTTPException
-from starlette.responses import HTMLResponse, RedirectResponse, Response
+from starlette.responses import HTMLResponse, PlainTextResponse, RedirectResponse, Response
 
+from schemas.errors import HeadraceError
 from services.router.http.access import Access
 from services.router.http.gate import counted, may_stay
 from services.router.http.live import SSE_HEADERS, Lasting, Line, Timing
 from services.router.http.native import TASK_ID
 from services.router.http.overview import welcome
 from services.router.http.page.explaining import explained
-from services.router.http.page.rendering import rendered, static
+from services.router.http.page.rendering import packed, prepare, rendered, static
 from services.router.http.page.sign_in import KEY, cookie_of, look_of, page_headers, sign_in_page, wants_html
 from services.router.http.page.watching import Watchers, Watching
-from services.router.http.page.words import LANGUAGES, Language, words_of
+from services.router.http.page.words import LANGUAGES, Language, measuring_words, words_of
 from services.router.http.problems import Problem, UnknownTask
 from services.router.http.reading import read_body
 from services.router.http.tries import Tries
@@ -32,13 +33,15 @@ from services.router.port import RouterPort
 SIGN_IN_BYTES_MAX = 4096
 CHOICE_S = 366 * 86_400
 SCRIPT_WORDS = (
-    "live", "offline", "unit_s", "unit_min", "unit_h", "thanks", "starts_in", "place", "restarted", "predicted", "tokens_s",
-    "left_out", "state_waiting", "state_released", "state_running", "state_completed", "state_failed",
-    "state_cancelled", "state_dead", "queue", "judged", "tie", "failed_to_send",
+    "live", "offline", "unit_s", "unit_min", "unit_h", "soon", "late", "thanks", "starts_in", "place", "restarted",
+    "predicted", "tokens_s", "left_out", "state_waiting", "state_released", "state_running", "state_completed",
+    "state_failed", "state_cancelled", "state_dead", "copied", "queue", "verdict_better", "verdict_tie",
+    "verdict_none", "failed_to_send",
 )  # fmt: skip
 
 
 def page_routes(router: RouterPort, timing: Timing, access: Access, tries: Tries, watchers: Watchers) -> APIRouter:
+    prepare()
     routes = APIRouter()
     routes.include_router(_sign_in_routes(access, tries))
 
@@ -46,9 +49,11 @@ def page_routes(router: RouterPort, timing: Timing, access: Access, tries: Tries
     async def page(request: Request) -> Response:
         if not wants_html(request.headers):
             return welcome(request)
-        return chosen(request) or HTMLResponse(
-            _page(router, watchers.of(look_of(request)[0]), request), headers=page_headers()
-        )
+        if (redirect := chosen(request)) is not None:
+            return redirect
+        html = _page(router, watchers.of(look_of(request)[0]), request)
+        data, how = packed(html, request.headers.get("accept-encoding", ""))
+        return HTMLResponse(data, headers={**page_headers(), **how})
 
     @routes.get("/page/events", include_in_schema=False)
     async def events(request: Request) -> Response:
@@ -71,6 +76,15 @@ def page_routes(router: RouterPort, timing: Timing, access: Access, tries: Tries
             name, w=words_of(language), language=language, theme=theme, signed_in=_signed_in(request), **values
         )
         return HTMLResponse(html, headers=page_headers())
+
+    @routes.get("/page/measuring", include_in_schema=False)
+    async def measuring(request: Request) -> Response:
+        words = words_of(look_of(request)[0])
+        try:
+            told = measuring_words(await router.bench_owed(), words)
+        except HeadraceError:
+            told = words["measuring_nobody"]
+        return PlainTextResponse(told, headers={"cache-control": "no-store"})
 
     @routes.get("/page/static/{digest}/{name}", include_in_schema=False)
     async def file(digest: str, name: str) -> Response:

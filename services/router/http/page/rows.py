@@ -7,6 +7,7 @@ a browser counts the seconds itself.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -16,9 +17,11 @@ from services.router.fleet import Fleet, WorkerView
 from services.router.http.fleet_rows import WorkerRow, worker_row
 from services.router.port import Rise, TaskStatus
 
+TAKE_WORK = ("ready", "stale")
 MODELS_MOST = 12
 """Of one machine; a hub with hundreds of models says how many more."""
 _TO_BASE_32 = str.maketrans("jkmnpqrstvwxyz", "ijklmnopqrstuv")
+_NUMBERS = re.compile(r"(\d+)", re.ASCII)
 _ID_CHARS, _TIME_CHARS = 26, 10
 
 
@@ -39,13 +42,20 @@ class Held(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class MachineView(msgspec.Struct, frozen=True, kw_only=True):
+    """``trouble`` is what its model server's silence is put down to; ``resumes`` when a pause ends, None where it has no end.
+    Without ``takes_work`` nothing begins there, however many slots are free."""
+
     worker: WorkerRow
+    trouble: str
+    resumes: float | None
+    takes_work: bool
     models: tuple[Held, ...]
     more: int
 
 
 class TaskView(msgspec.Struct, frozen=True, kw_only=True):
-    """Instants are Unix time. ``on`` is the machine's name, ``reason`` a hold's code and words or the choice's words."""
+    """Instants are Unix time; ``due`` is when what is late should have ended. ``on`` is the machine's name, ``reason`` a hold's
+    code and words or the choice's words, ``trouble`` why it ended badly."""
 
     task: str
     state: str
@@ -55,9 +65,11 @@ class TaskView(msgspec.Struct, frozen=True, kw_only=True):
     model: str | None
     on: str | None
     reason: str
+    trouble: str = ""
     rises: tuple[Rise, ...] = ()
     since: float | None = None
     until: float | None = None
+    due: float | None = None
     at: float | None = None
 
 
@@ -72,7 +84,7 @@ class Seen(msgspec.Struct, frozen=True, kw_only=True):
 
 def seen(fleet: Fleet, queue: Iterable[TaskStatus], recent: Iterable[TaskStatus], now: float) -> Seen:
     names, tasks = fleet.names(), list(queue)
-    machines = sorted(fleet.workers.values(), key=lambda w: (w.name, w.id))
+    machines = sorted(fleet.workers.values(), key=lambda w: (_in_order(w.name), w.id))
     return Seen(
         fleet=tuple(machine_row(machine) for machine in machines),
         waiting=tuple(waiting_row(task, names, now) for task in tasks if task.state == "waiting"),
@@ -88,7 +100,14 @@ def machine_row(worker: WorkerView) -> Row:
         (Held(name=name, loaded=None if resident is None else name in resident) for name in told.models),
         key=lambda each: (not each.loaded, each.name),
     )
-    view = MachineView(worker=told, models=tuple(held[:MODELS_MOST]), more=max(0, len(held) - MODELS_MOST))
+    view = MachineView(
+        worker=told,
+        trouble=worker.backend_reason or "",
+        resumes=None if worker.paused_until_us is None else worker.paused_until_us / 1e6,
+        takes_work=told.state in TAKE_WORK,
+        models=tuple(held[:MODELS_MOST]),
+        more=max(0, len(held) - MODELS_MOST),
+    )
     known_by = (told.name, told.state, told.paused, told.slots, told.free, told.models, told.resident, told.backend)
     tells = (_twentieths(told.others_use), _rounded(told.wait_s), tuple(sorted(told.unknown.items())))
     return Row(id=told.id, known_by=known_by, tells=tells, view=view)
@@ -105,9 +124,10 @@ def waiting_row(task: TaskStatus, names: Mapping[str, str], now: float) -> Row:
 
 def running_row(task: TaskStatus, names: Mapping[str, str], now: float) -> Row:
     since = None if task.ran_s is None else now - task.ran_s
-    until = None if task.ends_s is None else now + task.ends_s
-    view = _view(task, names, "", since=since, until=until)
-    known_by = (task.state, task.model, view.on, task.attempt, until is None)
+    due = None if task.late_s is None else now - task.late_s
+    until = None if task.ends_s is None or due is not None else now + task.ends_s
+    view = _view(task, names, "", since=since, until=until, due=due)
+    known_by = (task.state, task.model, view.on, task.attempt, until is None, due is None)
     return Row(id=task.task, known_by=known_by, tells=(_rounded(until),), view=view)
 
 
@@ -132,6 +152,7 @@ def _view(
     *,
     since: float | None = None,
     until: float | None = None,
+    due: float | None = None,
 ) -> TaskView:
     worker = task.worker or task.expected_worker
     return TaskView(
@@ -143,11 +164,24 @@ def _view(
         model=task.model,
         on=names.get(worker, worker) if worker is not None else None,
         reason=reason,
+        trouble=_trouble(task),
         rises=task.rises,
         since=since,
         until=until,
+        due=due,
         at=made_at(task.task),
     )
+
+
+def _in_order(name: str) -> list[tuple[int, str]]:
+    """``w2`` before ``w10``."""
+    return [(int(part), "") if part.isdecimal() else (-1, part.casefold()) for part in _NUMBERS.split(name)]
+
+
+def _trouble(task: TaskStatus) -> str:
+    if task.state not in ("failed", "dead", "cancelled"):
+        return ""
+    return ": ".join(told for told in (task.failure, task.detail) if told)
 
 
 def _rounded(value: float | None) -> int | None:

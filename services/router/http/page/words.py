@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Literal, get_args
 
+from schemas.demands import Measuring
+
 Language = Literal["en", "ja"]
 LANGUAGES: tuple[Language, ...] = get_args(Language)
 
@@ -24,7 +26,10 @@ WORDS: dict[str, tuple[str, str]] = {
     "reload": ("Reload", "再読み込み"),
     "live": ("live", "更新中"),
     "connecting": ("connecting …", "接続中 …"),
-    "offline": ("not connected, trying again", "切断されました。再接続しています"),
+    "offline": (
+        "not connected since {}: what is shown is from then. Trying again …",
+        "{} に切断。表示はその時点のものです。再接続中 …",
+    ),
     "no_scripts": (
         "Without scripts this page shows one moment, and nothing can be asked here.",
         "スクリプトが無効のため、この画面はある時点の表示です。質問は送れません。",
@@ -70,12 +75,21 @@ WORDS: dict[str, tuple[str, str]] = {
     "tokens_s": ("tokens/s", "トークン/秒"),
     "left_out": ("Left out", "対象外"),
     "thinking": ("Thinking", "思考"),
-    "judged": ("Judged by", "判定者"),
-    "tie": ("a tie", "引き分け"),
+    "verdict_better": ("{} finds {} better than {}", "{} の判定: 「{}」が「{}」より良い"),
+    "verdict_tie": ("{} finds {} and {} equally good", "{} の判定: 「{}」と「{}」は同等"),
+    "verdict_none": ("No verdict on {} and {}", "「{}」と「{}」の判定なし"),
     "failed_to_send": ("The router could not be reached.", "ルーターに接続できません。"),
     # Fleet
     "fleet": ("Machines", "マシン"),
     "fleet_none": ("No machine has reported yet.", "まだマシンがありません。"),
+    "fleet_next": (
+        "Start a model server (Ollama, LM Studio, llama-server, vLLM) and run {} beside it. For other machines, run {} here: "
+        "it prints the line to run there.",
+        "モデルサーバー (Ollama、LM Studio、llama-server、vLLM) を起動し、同じマシンで {} を実行してください。"
+        "別のマシンを加えるには、ここで {} を実行すると、そのマシンで実行する 1 行が表示されます。",
+    ),
+    "until": ("until", "再開:"),
+    "until_resumed": ("until it is resumed", "再開の操作まで"),
     "machine": ("Machine", "マシン"),
     "state": ("State", "状態"),
     "models": ("Models", "モデル"),
@@ -104,14 +118,23 @@ WORDS: dict[str, tuple[str, str]] = {
     "waited": ("Waited", "待ち時間"),
     "ran": ("Running for", "実行時間"),
     "ends": ("Ends in", "終了まで"),
+    "soon": ("less than 1 s", "1 秒未満"),
+    "late": ("{} longer than predicted", "予測を {}超過"),
     # Decisions
     "decisions": ("Decisions", "判断"),
     "decisions_none": ("Nothing was decided yet.", "まだ判断はありません。"),
+    "decisions_next": (
+        "Ask something above, or give a client this address: with {} for OpenAI's, as it is for Ollama's and Anthropic's.",
+        "上で質問するか、このアドレスをクライアントに設定してください。OpenAI 用は末尾に {} を付け、"
+        "Ollama 用と Anthropic 用はそのままです。",
+    ),
     "when": ("When", "時刻"),
     "domain": ("Domain", "分野"),
     "choice": ("Choice", "選択"),
-    "why": ("Why?", "理由"),
+    "why": ("Why?", "詳細"),
     "why_of": ("Why was this decided?", "なぜこの判断になったのか"),
+    "copy_id": ("Copy the id", "ID をコピー"),
+    "copied": ("Copied", "コピーしました"),
     "story": ("What happened", "経過"),
     "candidates": ("Candidates, the seconds of each part", "候補と各部分の秒数"),
     "losing": ("Left out, and why", "対象外とその理由"),
@@ -138,6 +161,19 @@ WORDS: dict[str, tuple[str, str]] = {
     ),
     "map_quality": ("Quality: points of 100, on any machine", "品質: 100 点満点、全マシン"),
     "map_none": ("Nothing was measured yet.", "まだ計測はありません。"),
+    "measuring_nobody": (
+        "No benchmarker answers: nothing is measured unasked.",
+        "計測サービスの応答なし。自動の計測は行われません。",
+    ),
+    "measuring_off": ("Measuring unasked is switched off.", "自動の計測は無効です。"),
+    "measuring_due": (
+        "Measured unasked while machines are idle: {} due.",
+        "マシンの空き時間に自動で計測します: 残り {} 件",
+    ),
+    "measuring_done": (
+        "Measured unasked while machines are idle: nothing due.",
+        "マシンの空き時間に自動で計測します: 残りなし",
+    ),
     "map_marks": (
         "~ worked out from related measurements · ? nothing like it was measured · – not held there",
         "~ 関連する計測からの推定 · ? 計測なし · – そのマシンにはない",
@@ -154,6 +190,10 @@ WORDS: dict[str, tuple[str, str]] = {
     "state_backend down": ("backend down", "モデルサーバー停止"),
     "state_draining": ("draining", "終了処理中"),
     "state_stale": ("stale", "情報が古い"),
+    # Codes: why a value of a machine is unknown
+    "unknown_no_agent": ("nobody beside it measures", "そのマシンでは計測していません"),
+    "unknown_no credit was heard": ("it has not said yet", "まだ報告なし"),
+    "unknown_no heartbeat heard yet": ("it has not said yet", "まだ報告なし"),
     # Codes: a task's state
     "state_waiting": ("waiting", "待機中"),
     "state_released": ("released", "割り当て済み"),
@@ -183,6 +223,7 @@ WORDS: dict[str, tuple[str, str]] = {
     "removed_kind": ("does not do what is asked", "依頼の種類に非対応"),
     "removed_tools": ("takes no tools", "ツール非対応"),
     "removed_vision": ("takes no images", "画像非対応"),
+    "removed_image_urls": ("fetches no image by its address", "画像の URL に非対応"),
     "removed_capability": ("lacks a capability", "機能不足"),
     "removed_undeclared": ("does not say whether it can", "対応可否が不明"),
     "removed_worker": ("another machine was asked for", "別のマシンの指定あり"),
@@ -209,9 +250,15 @@ def coded(reason: str, kind: str, words: Mapping[str, str]) -> tuple[str, str]:
     return words.get(f"{kind}_{code}", code), detail.strip()
 
 
+def measuring_words(measuring: Measuring, words: Mapping[str, str]) -> str:
+    if not measuring.on:
+        return words["measuring_off"]
+    return words["measuring_due"].format(measuring.total) if measuring.total else words["measuring_done"]
+
+
 def span(seconds: float, words: Mapping[str, str]) -> str:
     """``0.4 s``, ``12 s``, ``3 min``, ``2 h 5 min``; ``page.js`` writes the same."""
-    if seconds < 10:
+    if seconds < 9.95:
         return words["unit_s"].format(f"{max(0.0, seconds):.1f}")
     whole = round(seconds)
     if whole < 120:
@@ -220,6 +267,15 @@ def span(seconds: float, words: Mapping[str, str]) -> str:
     if minutes < 120:
         return words["unit_min"].format(minutes)
     return f"{words['unit_h'].format(minutes // 60)} {words['unit_min'].format(minutes % 60)}"
+
+
+def to_go(seconds: float, words: Mapping[str, str]) -> str:
+    """A prediction: that nothing is left of it says that it is wrong, so the last second is one."""
+    return span(seconds, words) if seconds >= 1 else words["soon"]
+
+
+def late(seconds: float, words: Mapping[str, str]) -> str:
+    return words["late"].format(span(seconds, words))
 
 
 def language_of(query: str | None, cookie: str | None, accepted: str) -> Language:

@@ -1,6 +1,6 @@
 // The prompt box: one answer, or everybody's side by side; stop, thumbs, and which one is best.
 import { call, events } from "./sse.js";
-import { span, words } from "./words.js";
+import { fill, span, toGo, words } from "./words.js";
 
 const form = document.getElementById("ask-form");
 const answers = document.getElementById("answers");
@@ -32,7 +32,7 @@ class Answer {
   state(status) {
     const parts = [words[`state_${status.state}`] ?? status.state];
     if (status.position !== null) parts.push(`${words.place} ${status.position}`);
-    if (status.eta_s !== null && status.state === "waiting") parts.push(`${words.starts_in} ${span(status.eta_s)}`);
+    if (status.eta_s !== null && status.state === "waiting") parts.push(`${words.starts_in} ${toGo(status.eta_s)}`);
     this.say(parts.join(" · "));
   }
 
@@ -57,25 +57,44 @@ class Answer {
     const judging = this.root.querySelector(".judging");
     judging.hidden = false;
     judging.querySelector("[data-why]").href = `/page/explain/${status.task}`;
-    for (const button of judging.querySelectorAll("[data-rate]")) {
+    const thumbs = [...judging.querySelectorAll("[data-rate]")];
+    for (const button of thumbs) {
       button.hidden = status.state !== "completed";
-      button.onclick = () => this.judge(button, { task: status.task, rating: Number(button.dataset.rate) });
+      button.onclick = () => this.judge(button, { task: status.task, rating: Number(button.dataset.rate) }, thumbs);
     }
     const pick = judging.querySelector("[data-pick]");
     pick.hidden = !compare || status.state !== "completed";
-    pick.onclick = () => this.judge(pick, { compare, pick: entry });
+    pick.onclick = () => this.judge(pick, { compare, pick: entry }, [...answers.querySelectorAll("[data-pick]")]);
   }
 
-  async judge(button, word) {
+  // Of `among` one counts: the latest.
+  async judge(button, word, among) {
     const thanks = this.root.querySelector(".thanks");
     try {
       await call("/feedback", word);
-      for (const each of this.root.querySelectorAll(".judging button")) each.setAttribute("aria-pressed", each === button);
+      for (const each of among) {
+        each.setAttribute("aria-pressed", each === button);
+        each.closest("article").querySelector(".thanks").textContent = "";
+      }
       thanks.textContent = words.thanks;
     } catch (error) {
       thanks.textContent = error.message;
     }
   }
+}
+
+function tell(text) {
+  const line = document.createElement("p");
+  line.textContent = text;
+  told.append(line);
+}
+
+// A verdict that cannot be read is none, and no tie.
+function verdict({ judge, first, second, value, words: why }, names) {
+  const [one, other] = [names.get(first), names.get(second)];
+  if (value === null) return `${fill(words.verdict_none, one, other)} (${why})`;
+  if (value === 0.5) return `${fill(words.verdict_tie, judge, one, other)} (${why})`;
+  return `${fill(words.verdict_better, judge, ...(value > 0.5 ? [one, other] : [other, one]))} (${why})`;
 }
 
 function busy(is) {
@@ -87,12 +106,12 @@ function busy(is) {
 async function during(work) {
   const mine = running = { controller: new AbortController(), task: null };
   answers.replaceChildren();
-  told.textContent = "";
+  told.replaceChildren();
   busy(true);
   try {
     await work(mine);
   } catch (error) {
-    if (error.name !== "AbortError") told.textContent = error instanceof TypeError ? words.failed_to_send : error.message;
+    if (error.name !== "AbortError") tell(error instanceof TypeError ? words.failed_to_send : error.message);
   } finally {
     busy(false);
   }
@@ -119,7 +138,7 @@ async function ask(mine, prompt, choice) {
 
 async function compare(mine, prompt, judge) {
   const response = await call("/compare", { prompt, judge }, { signal: mine.controller.signal });
-  const columns = new Map();
+  const columns = new Map(), names = new Map();
   let id = null;
   for await (const { name, data } of events(response)) {
     const column = columns.get(data.entry);
@@ -127,20 +146,19 @@ async function compare(mine, prompt, judge) {
       id = data.compare;
       for (const entry of data.entries) {
         const seconds = entry.predicted?.total_s != null ? ` · ${words.predicted} ${span(entry.predicted.total_s)}` : "";
+        names.set(entry.entry, `${entry.entry}. ${entry.model}`);
         columns.set(entry.entry, new Answer(`${entry.entry}. ${entry.model} @ ${entry.worker_name}${seconds}`));
       }
       if (data.removed.length) {
         const list = data.removed.map((each) => `${each.model} @ ${each.worker_name}: ${each.reason}`);
-        told.textContent = `${words.left_out}: ${list.join("; ")}`;
+        tell(`${words.left_out}: ${list.join("; ")}`);
       }
     } else if (name === "token") column.token(data);
     else if (name === "status") column.state(data);
     else if (name === "restart") column.restart(data.reason);
     else if (name === "end") column.end(data, id, data.entry);
-    else if (name === "judged") {
-      const verdict = data.value === null || data.value === 0.5 ? words.tie : data.value > 0.5 ? data.first : data.second;
-      told.textContent = `${words.judged} ${data.judge ?? "–"}: ${data.first} / ${data.second} → ${verdict} (${data.words})`;
-    } else if (name === "error") told.textContent = data.message;
+    else if (name === "judged") tell(verdict(data, names));
+    else if (name === "error") tell(data.message);
   }
 }
 

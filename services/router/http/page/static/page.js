@@ -1,7 +1,7 @@
 // The page while somebody looks at it: rows by their ids, seconds that pass, a dialogue with a decision, buttons.
 import "./ask.js";
 import { call } from "./sse.js";
-import { span, words } from "./words.js";
+import { fill, late, span, toGo, words } from "./words.js";
 
 const body = document.body;
 const said = document.getElementById("said");
@@ -10,6 +10,7 @@ const dialog = document.getElementById("why");
 let version = body.dataset.version;
 let ahead = Date.now() / 1000 - Number(body.dataset.now); // of the router's clock
 let source = null;
+let lostAt = null;
 
 // --- rows ------------------------------------------------------------------------------------------------------------
 
@@ -89,21 +90,30 @@ function announce(waiting) {
   said.textContent = `${words.queue}: ${waiting}`;
 }
 
+function clock(date) {
+  const language = document.documentElement.lang, time = date.toLocaleTimeString(language, { hour12: false });
+  return date.toDateString() === new Date().toDateString() ? time : `${date.toLocaleDateString(language)} ${time}`;
+}
+
 function tick() {
+  if (lostAt) return; // what is shown is from then
   const now = Date.now() / 1000 - ahead;
   const write = (each, text) => { if (each.textContent !== text) each.textContent = text; };
   for (const each of document.querySelectorAll("[data-since]")) write(each, span(now - each.dataset.since));
-  for (const each of document.querySelectorAll("[data-until]")) write(each, span(Math.max(0, each.dataset.until - now)));
+  for (const each of document.querySelectorAll("[data-until]")) write(each, toGo(each.dataset.until - now));
+  for (const each of document.querySelectorAll("[data-due]")) write(each, late(now - each.dataset.due));
   for (const each of document.querySelectorAll("[data-at]")) {
-    write(each, new Date(each.dataset.at * 1000).toLocaleTimeString(document.documentElement.lang, { hour12: false }));
+    write(each, clock(new Date(each.dataset.at * 1000)));
   }
 }
 
 // --- the line --------------------------------------------------------------------------------------------------------
 
 function shown(state) {
+  lostAt = state === "on" ? null : lostAt ?? new Date();
   line.className = `dot ${state}`;
-  const text = state === "on" ? words.live : words.offline;
+  body.classList.toggle("lost", state !== "on");
+  const text = state === "on" ? words.live : fill(words.offline, clock(lostAt));
   if (line.textContent !== text) line.textContent = text;
 }
 
@@ -143,7 +153,25 @@ async function explain(href) {
   if (!response?.ok) { location.href = href; return; }
   into.innerHTML = await response.text();
   if (!dialog.open) dialog.showModal();
+  if (history.state?.why !== href) history.pushState({ why: href }, "", href);
   into.scrollTop = 0;
+}
+
+// The back button closes what a click has opened, and closing goes back.
+dialog.addEventListener("close", () => { if (history.state?.why) history.back(); });
+window.addEventListener("popstate", () => {
+  if (history.state?.why) explain(history.state.why);
+  else if (dialog.open) dialog.close();
+});
+
+async function copy(button) {
+  try {
+    await navigator.clipboard.writeText(button.dataset.copy);
+  } catch { // pages without https have no clipboard of that kind
+    getSelection().selectAllChildren(button.parentElement.querySelector(".id"));
+    if (!document.execCommand("copy")) return; // it is marked, at least
+  }
+  button.textContent = words.copied;
 }
 
 async function post(button) {
@@ -168,4 +196,15 @@ document.addEventListener("click", (event) => {
     event.preventDefault();
     explain(link.getAttribute("href"));
   } else if (button) post(button);
+  else if (event.target.matches("button[data-copy]")) copy(event.target);
 });
+
+// --- what is measured unasked ----------------------------------------------------------------------------------------
+
+async function measuring() {
+  if (document.hidden || lostAt) return;
+  const told = await fetch("/page/measuring").catch(() => null);
+  if (told?.ok) document.getElementById("measuring").textContent = await told.text();
+}
+measuring();
+setInterval(measuring, 60_000);

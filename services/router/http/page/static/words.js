@@ -2,9 +2,17 @@
 
 export const words = JSON.parse(document.getElementById("words").textContent);
 
+export function fill(text, ...values) {
+  return values.reduce((filled, value) => filled.replace("{}", () => value), text);
+}
+
+// What words.py calls the same.
+export function toGo(seconds) { return seconds >= 1 ? span(seconds) : words.soon; }
+export function late(seconds) { return fill(words.late, span(seconds)); }
+
 export function span(seconds) {
-  const unit = (name, value) => words[name].replace("{}", value);
-  if (seconds < 10) return unit("unit_s", Math.max(0, seconds).toFixed(1));
+  const unit = (name, value) => fill(words[name], value);
+  if (seconds < 9.95) return unit("unit_s", Math.max(0, seconds).toFixed(1));
   const whole = Math.round(seconds);
   if (whole < 120) return unit("unit_s", whole);
   const minutes = Math.floor(whole / 60);

@@ -61,6 +61,22 @@ def test_another_reason_a_rise_and_a_start_that_became_unknown_do() -> None:
     assert running_row(msgspec.structs.replace(WAITING, state="running"), NAMES, 1.0).view.until is None
 
 
+def test_machines_are_listed_as_one_counts() -> None:
+    names = ("w10", "w2", "attic", "W1")
+    workers = {name: msgspec.structs.replace(DESKTOP, id=name, name=name) for name in names}
+    assert [row.id for row in seen(Fleet(workers=workers), (), (), 0.0).fleet] == ["attic", "W1", "w2", "w10"]
+
+
+def test_what_is_late_says_when_it_was_due_and_no_end() -> None:
+    runs = msgspec.structs.replace(WAITING, state="running", ran_s=8.0, ends_s=2.0)
+    on_time = running_row(runs, NAMES, 100.0)
+    late = running_row(msgspec.structs.replace(runs, ran_s=22.0, ends_s=3.3, late_s=12.0), NAMES, 114.0)
+    later = running_row(msgspec.structs.replace(runs, ran_s=32.0, ends_s=4.8, late_s=22.0), NAMES, 124.0)
+    assert (on_time.view.until, on_time.view.due) == (102.0, None)
+    assert (late.view.until, late.view.due) == (None, 102.0) and late.known_by != on_time.known_by
+    assert (late.known_by, late.tells) == (later.known_by, later.tells), "the browser counts on"
+
+
 def test_lists_keep_the_routers_order_and_a_task_is_in_one_of_them() -> None:
     tasks = [
         WAITING,

@@ -12,12 +12,13 @@ from services.router.decision_words import PART_NAMES
 from services.router.explain import _HOLDS
 from services.router.http.page.rendering import HERE, static
 from services.router.http.page.routes import SCRIPT_WORDS
-from services.router.http.page.words import LANGUAGES, WORDS, coded, language_of, span, words_of
+from services.router.http.page.words import LANGUAGES, WORDS, coded, language_of, late, span, to_go, words_of
 from services.router.policy import filters, needs
 from services.router.port import RiseCode, State
 from support.source import ROOT
 
 TEMPLATES = "".join(path.read_text() for path in (HERE / "templates").iterdir())
+MODULES = "".join(path.read_text() for path in HERE.glob("*.py"))
 SCRIPTS = "".join(data.decode() for name, (data, _) in static().files.items() if name.endswith(".js"))
 
 
@@ -43,8 +44,8 @@ def test_no_word_is_asked_for_that_is_not_there_and_none_is_there_for_nobody() -
     used = set(re.findall(r"\bw\.([a-z_]+)", TEMPLATES)) | set(SCRIPT_WORDS)
     assert used - set(WORDS) == set()
     assert set(re.findall(r"\bwords\.([a-z_]+)", SCRIPTS)) - {"js", "py"} <= set(SCRIPT_WORDS)
-    prefixes = ("state_", "hold_", "rise_", "removed_", "part_", "map_", "theme_", "unit_")
-    named = set(re.findall(r"words\[['\"]([a-z_]+)['\"]\]", (HERE / "board.py").read_text()))
+    prefixes = ("state_", "hold_", "rise_", "removed_", "part_", "map_", "theme_", "unit_", "unknown_")
+    named = set(re.findall(r"words\[['\"]([a-z_]+)['\"]\]", MODULES))
     assert {key for key in WORDS if not key.startswith(prefixes)} - used - named == set()
 
 
@@ -56,7 +57,8 @@ def test_the_blocks_have_the_colours_of_the_fixed_scale() -> None:
 
 @pytest.mark.parametrize(
     ("seconds", "english", "japanese"),
-    [(0.04, "0.0 s", "0.0 秒"), (-3, "0.0 s", "0.0 秒"), (9.94, "9.9 s", "9.9 秒"), (119, "119 s", "119 秒"),
+    [(0.04, "0.0 s", "0.0 秒"), (-3, "0.0 s", "0.0 秒"), (9.94, "9.9 s", "9.9 秒"), (9.96, "10 s", "10 秒"),
+     (119, "119 s", "119 秒"),
      (125, "2 min", "2 分"), (7_300, "2 h 1 min", "2 時間 1 分")],
 )  # fmt: skip
 def test_seconds_are_written_as_people_say_them(seconds: float, english: str, japanese: str) -> None:
@@ -79,3 +81,17 @@ def test_the_language_is_the_one_asked_for_then_kept_then_preferred(
     query: str | None, cookie: str | None, accepted: str, language: str
 ) -> None:
     assert language_of(query, cookie, accepted) == language
+
+
+@pytest.mark.parametrize(
+    ("at", "seconds", "words"), [(0, 4.2, "4.2 s"), (0, 0.9, "less than 1 s"), (1, -5, "1 秒未満")]
+)
+def test_a_prediction_never_says_that_nothing_is_left(at: int, seconds: float, words: str) -> None:
+    assert to_go(seconds, words_of(LANGUAGES[at])) == words
+
+
+def test_what_is_late_says_by_how_much() -> None:
+    assert [late(12.3, words_of(language)) for language in LANGUAGES] == [
+        "12 s longer than predicted",
+        "予測を 12 秒超過",
+    ]
