@@ -146,6 +146,14 @@ async def test_a_request_without_a_limit_carries_one_where_the_server_has_no_end
     assert limit == (4096 if stand_in.kind == "ollama" else None)
 
 
+async def test_a_bare_prompt_always_carries_a_limit(stand_in: Served) -> None:
+    """Without one vLLM ends it after 16 tokens."""
+    await whole(stand_in.backend, BackendRequest(model=stand_in.model, body=Body(prompt="Once")))
+    assert stand_in.stub is not None
+    (sent,) = stand_in.stub.chats()
+    assert (sent["options"]["num_predict"] if stand_in.kind == "ollama" else sent["max_tokens"]) == 4096
+
+
 async def test_closing_the_stream_frees_the_servers_slot(served: Served) -> None:
     stream = served.backend.chat(ask(served.model, "Count to a thousand.", max_tokens=1000))
     async with aclosing(stream):

@@ -198,9 +198,9 @@ def chat_body(request: BackendRequest, kind: str) -> tuple[str, dict[str, Any]]:
         name: value for name, value in request.body.extra.items() if name not in ("options", "think")
     }
     body |= {"model": request.model, "stream": True, "stream_options": {"include_usage": True}}
-    if (
-        wants.max_tokens is not None or kind != VLLM
-    ):  # it refuses a limit beyond its window, and without one stops there
+    is_prompt = request.body.prompt is not None and not request.body.messages
+    # Without a limit vLLM ends a chat at its window; one that passes the window it refuses, whoever asked for it.
+    if wants.max_tokens is not None or is_prompt or kind != VLLM:
         body["max_tokens"] = wants.max_tokens or DEFAULT_MAX_TOKENS
     for name, value in (("temperature", wants.temperature), ("top_p", wants.top_p), ("seed", wants.seed)):
         if value is not None:
@@ -212,7 +212,7 @@ def chat_body(request: BackendRequest, kind: str) -> tuple[str, dict[str, Any]]:
         if given := body.get("chat_template_kwargs"):
             said["chat_template_kwargs"] = said.get("chat_template_kwargs", {}) | given
         body |= said
-    if request.body.prompt is not None and not request.body.messages:
+    if is_prompt:
         return "/v1/completions", body | {"prompt": request.body.prompt}
     return "/v1/chat/completions", body | {"messages": list(request.body.messages)}
 
