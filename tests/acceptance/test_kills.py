@@ -14,14 +14,15 @@ import pytest
 
 from schemas.events import AttemptFailed, TaskStarted
 from services.cli.demo_model import missing_parts
-from support.eventually import eventually
+from support.eventually import PATIENCE_S, eventually
 from support.proving import Proof, check_promises, llama_fleet, passed, stub_fleet
 from support.stub_server import Pace, text_of
 
 WAIT_LOST_S, WAIT_BACK_S, WAIT_UNSTARTED_S = 35.0, 5.0, 3.0
 """The promises, after a worker's death: for a running task; if the worker is back; if the task had not started."""
-BUSY_S = 2.0
-"""Allowed on top, since this machine may be doing something else; the measured wait is printed."""
+BUSY_S = 12.0
+"""Allowed on top, since this machine may be doing something else; the measured wait is printed. What is waited for after a death
+that goes unnoticed is longer by more: a lease of 30 s."""
 SLOW, TOKENS = Pace(token_s=0.2), 50
 
 
@@ -31,9 +32,9 @@ async def running_on(proof: Proof, task: str) -> str:
     return next(name for name, worker in (await proof.workers()).items() if worker["id"] == status["worker"])
 
 
-async def other_start(proof: Proof, task: str, died_at: float, *, within_s: float) -> float:
+async def other_start(proof: Proof, task: str, died_at: float) -> float:
     """Seconds from the death to the task's next start."""
-    at_us, _ = await proof.until_said(TaskStarted, task, within_s=within_s, nth=2)
+    at_us, _ = await proof.until_said(TaskStarted, task, within_s=WAIT_LOST_S + PATIENCE_S, nth=2)
     return at_us / 1e6 - died_at
 
 
@@ -44,8 +45,8 @@ async def test_a_task_whose_worker_is_killed_runs_again_on_the_other_machine(tmp
         first = await running_on(proof, task)
         died_at = time.time()
         await proof.kill(f"worker {first}")
-        waited_s = await other_start(proof, task, died_at, within_s=WAIT_LOST_S + 20)
-        end = await proof.ended(task, within_s=120)
+        waited_s = await other_start(proof, task, died_at)
+        end = await proof.ended(task, within_s=2 * PATIENCE_S)
         print(f"\nkilled for good: started on the other machine after {waited_s:.1f} s")
         assert end["status"]["state"] == "completed"
         assert end["worker_name"] != first
@@ -60,7 +61,7 @@ async def test_a_worker_that_is_back_frees_its_task_at_once(tmp_path: Path) -> N
         await proof.kill("worker one")
         back_at = time.time()
         await proof.back("worker one")
-        waited_s = await other_start(proof, task, back_at, within_s=30)
+        waited_s = await other_start(proof, task, back_at)
         print(f"\nkilled and back: started again {waited_s:.1f} s after its worker was back")
         assert (await proof.ended(task))["answer"]["text"] == text_of(TOKENS)
         assert waited_s <= WAIT_BACK_S + BUSY_S
@@ -90,7 +91,7 @@ async def started_after(proof: Proof, tasks: int) -> tuple[float, list[str]]:
     """Seconds until all of several tasks had started, and which they are."""
     began = time.time()
     ids = [await proof.submit(max_tokens=1) for _ in range(tasks)]
-    starts = await asyncio.gather(*(proof.until_said(TaskStarted, task, within_s=20) for task in ids))
+    starts = await asyncio.gather(*(proof.until_said(TaskStarted, task) for task in ids))
     return max(at_us for at_us, _ in starts) / 1e6 - began, ids
 
 
@@ -124,7 +125,7 @@ async def test_no_acknowledged_submission_is_lost_when_the_server_is_killed(tmp_
         await proof.kill("nats")
         before = len(accepted)
         await proof.back("nats")
-        await eventually(lambda: len(accepted) >= before + 20, within_s=60)
+        await eventually(lambda: len(accepted) >= before + 20)
         stop.set()
         await asyncio.gather(*clients)
         ends = await proof.all_ended(accepted)

@@ -62,7 +62,7 @@ async def publish(proof: Proof, events: Iterable[Event]) -> None:
         answer = await proof.http.get("/route/preview", params=ASK)
         return bool(answer.json()["position"] >= last)
 
-    await eventually(known, within_s=30)
+    await eventually(known)
 
 
 async def preview(proof: Proof) -> Json:

@@ -99,4 +99,4 @@ async def projector_followed(proof: Proof) -> None:
             assert status["dead"] == 0
             return bool(status["position"] >= last)
 
-        await eventually(look, within_s=60)
+        await eventually(look)

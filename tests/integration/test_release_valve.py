@@ -162,7 +162,7 @@ t1.2 completed on slow"""
 async def test_an_item_that_went_to_a_frozen_worker_is_revoked_and_its_waking_changes_nothing(
     natsd: EmbeddedServer, bus: Bus, hire: Hire, valve_of: Build
 ) -> None:
-    valve = await valve_of("frozen", "slow", deadline_s=0.5)
+    valve = await valve_of("frozen", "slow", deadline_s=3.0)
     await ensure_consumer(bus, lane_consumer("frozen", slots=1))
     slow = await hire("slow", priority=5)
     command = [sys.executable, str(support.valve.__file__), natsd.url, "frozen"]

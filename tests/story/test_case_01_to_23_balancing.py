@@ -58,7 +58,7 @@ async def test_case_02_a_killed_preferred_machine_is_left_and_taken_back(tmp_pat
         gpu.gate.set()
         assert await chats(proof, 2, at_once=1, **ask) == ["cpu"] * 2
         await proof.back("worker gpu")
-        assert (await proof.ended(running, within_s=30))["status"]["state"] == "completed"
+        assert (await proof.ended(running))["status"]["state"] == "completed"
         await proof.quiet()
         assert await chats(proof, 2, at_once=1, **ask) == ["gpu"] * 2
         log = await proof.log()
@@ -143,7 +143,7 @@ async def six_that_wait(folder: Path, first_s: dict[str, float]) -> dict[str, in
         print(f"\ncase 23: {taken}")
         for server in servers.values():
             server.gate.set()
-        await proof.all_ended(tasks, within_s=30)
+        await proof.all_ended(tasks)
         return taken
 
 

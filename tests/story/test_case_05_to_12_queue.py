@@ -18,7 +18,7 @@ from services.router.port import StatusUpdate, TaskStatus
 from services.router.service import RouterService
 from services.runtime.server import EmbeddedServer
 from support.backends import Gate, Hang, Script, Stub, ollama_done, ollama_frame, ollama_stand_in
-from support.eventually import eventually
+from support.eventually import PATIENCE_S, eventually
 from support.routers import MODEL, SkippingClock, dispatching, question, running_router, with_workers
 from support.worker_bench import running_worker
 
@@ -35,7 +35,7 @@ async def stub() -> AsyncIterator[Stub]:
 async def wire_to(router: RouterService) -> AsyncIterator[httpx.AsyncClient]:
     async with (
         serving(create_app(router), "127.0.0.1", 0, drain_s=1) as url,
-        httpx.AsyncClient(base_url=url, trust_env=False, timeout=30) as http,
+        httpx.AsyncClient(base_url=url, trust_env=False, timeout=PATIENCE_S) as http,
     ):
         yield http
 
@@ -111,7 +111,7 @@ async def test_case_07_ten_jobs_for_one_machine_see_their_place_and_start_come_n
 
             await eventually(seen)
             gate.opened.set()
-        await asyncio.wait_for(reading, 30)
+        await asyncio.wait_for(reading, PATIENCE_S)
     for statuses in (polled, pushed):
         places = [status.position for status in statuses if status.position is not None]
         starts = [status.eta_s for status in statuses if status.eta_s is not None]

@@ -59,7 +59,7 @@ async def test_case_10_by_turns_asked_models_are_not_loaded_by_turns(tmp_path: P
         box.gate.clear()
         tasks = [await proof.submit(f"Part {n}", model="ab"[n % 2], max_tokens=10) for n in range(6)]
         box.gate.set()
-        await proof.all_ended(tasks, within_s=30)
+        await proof.all_ended(tasks)
         print(f"\ncase 10: loaded {box.loads} for {box.asked[-6:]}")
         assert len(box.loads) <= 3
         bypasses = [e.event.bypasses for e in await proof.log() if isinstance(e.event, TaskReleased)]
@@ -80,7 +80,7 @@ async def test_case_11_three_limits_together_are_never_passed_and_leave_nothing_
             await proof.submit(f"Part {n}", client=f"client-{n // 6}", model="aab"[n % 3], max_tokens=10)
             for n in range(18)
         ]
-        await proof.all_ended(tasks, within_s=30)
+        await proof.all_ended(tasks)
         log = await proof.log()
         limits = Limits(model=Limit(2), client=Limit(1), backend=Limit(1))
         violations, counts = check_log([e.event for e in log], limits)
@@ -110,7 +110,7 @@ async def test_case_15_a_model_in_use_is_not_pushed_out_of_its_slot(tmp_path: Pa
 
         await eventually(held)
         box.gate.set()
-        await proof.all_ended([first, *others], within_s=30)
+        await proof.all_ended([first, *others])
         assert (box.torn, box.most) == ([], 1)
         assert [model for model, _ in groupby(box.asked)] == ["a", "b"]
         assert [e.event for e in await proof.log() if isinstance(e.event, AttemptFailed)] == []

@@ -19,13 +19,15 @@ from schemas.events import AttemptFailed, TaskCancelled
 from services.cli.parts import BackendAt
 from services.cli.stack import Stack
 from support.backends import Gate, Hang, Script, Step, Stub, ollama_done, ollama_frame, ollama_stand_in
-from support.eventually import eventually
+from support.eventually import PATIENCE_S, eventually
 from support.proving import Proof, passed
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
-STALL_S, GRACE_S = 1.0, 0.2
+STALL_S, GRACE_S = 3.0, 0.2
 """Instead of 60 s and 10 s: what is tested are their ratios to what the servers and clients do."""
+SLOW_S = 0.4 * STALL_S
+"""A gap that is slow and not stuck, with more than a second to spare on a machine that has no core for anybody."""
 SETTINGS = f"""
 [router]
 grace_s = {GRACE_S}
@@ -107,19 +109,24 @@ def paced(frames: list[bytes], gates: list[Gate]) -> list[Step]:
 
 @pytest.mark.parametrize("streams", [False, True])
 async def test_case_17_a_clients_short_timeout_closes_upstream_and_frees_the_slot(site: Site, streams: bool) -> None:
+    """The client's time is up as soon as the server has its request: one that is up before that would prove nothing."""
     stub = site.stubs["one"]
     stub.scripts.append(Script([ollama_frame("a"), Hang()], 200, NDJSON))
     seen = len(stub.chats())
-    with pytest.raises(openai.APITimeoutError):
-        answer = await site.chat("one", timeout=0.3, stream=streams)
-        async for _ in answer:
+    before = len(await site.proof.log())
+
+    async def asking() -> None:
+        async for _ in await site.chat("one", stream=streams):
             pass
+
+    waiting = asyncio.create_task(asking())
     await eventually(lambda: len(stub.chats()) > seen)
-    await asyncio.wait_for(stub.client_gone.wait(), STALL_S + 2.0)
-    await site.proof.quiet(within_s=10)
-    cancelled = [e.event for e in await site.proof.log() if isinstance(e.event, TaskCancelled)]
-    assert "went away" in cancelled[-1].reason
-    assert await failures(site, cancelled[-1].task) == ["fenced"], "it was stopped, not stalled"
+    waiting.cancel()
+    await asyncio.wait_for(stub.client_gone.wait(), PATIENCE_S)
+    await site.proof.quiet()
+    (cancelled,) = [e.event for e in (await site.proof.log())[before:] if isinstance(e.event, TaskCancelled)]
+    assert "went away" in cancelled.reason
+    assert await failures(site, cancelled.task) == ["fenced"], "it was stopped, not stalled"
     assert (await site.chat("one")).choices[0].message.content
 
 
@@ -130,20 +137,20 @@ async def test_case_28_one_cold_start_leaves_no_mark_on_the_speeds(site: Site, m
     stub = site.stubs["two"]
     loaded = stub.pages["/api/ps"]
     monkeypatch.setitem(stub.pages, "/api/ps", {"models": []})
-    await eventually(lambda: unloaded(site, "two"), within_s=15)
+    await eventually(lambda: unloaded(site, "two"))
     cold = ollama_done(total_duration=20_700_000_000, load_duration=20_000_000_000)
     for n, end in enumerate((cold, ollama_done(), ollama_done())):
         stub.scripts.append(Script([ollama_frame("a"), end], 200, NDJSON))
         await site.chat("two", messages=[{"role": "user", "content": f"Hi {n}"}], extra_body=labelled("two", "cold"))
         if n == 0:  # a real server lists it by itself before it answers
             stub.pages["/api/ps"] = loaded
-            await eventually(lambda: holds_in_memory(site, "two"), within_s=15)
+            await eventually(lambda: holds_in_memory(site, "two"))
 
     async def row() -> dict[str, Any] | None:
         rows = (await site.proof.http.get("/stats", params={"domain": "cold", "worker": "two"})).json().get("rows")
         return rows[0] if rows and rows[0]["ok_n"] == 3 else None
 
-    fields = (await eventually(row, within_s=15) or {})["fields"]
+    fields = (await eventually(row) or {})["fields"]
     assert (fields["decode"]["n"], fields["decode"]["value"]) == (3, pytest.approx(10.0))
     assert (fields["prefill"]["n"], fields["prefill"]["value"]) == (3, pytest.approx(100.0))
     assert (fields["load"]["n"], fields["load"]["value"]) == (1, pytest.approx(20.0))
@@ -198,7 +205,7 @@ async def test_case_29_impatient_clients_do_not_keep_a_model_from_being_loaded(
     monkeypatch.setattr(stub, "pages", dict(stub.pages))
     monkeypatch.setattr(stub, "_talk", stub._talk)
     disk = SlowDisk(stub, 3.0)
-    await eventually(lambda: unloaded(site, "one"), within_s=15)
+    await eventually(lambda: unloaded(site, "one"))
     tries = 0
 
     async def served() -> str | None:
@@ -209,7 +216,7 @@ async def test_case_29_impatient_clients_do_not_keep_a_model_from_being_loaded(
         except openai.APITimeoutError:
             return None
 
-    assert await eventually(served, within_s=20) == "ready"
+    assert await eventually(served) == "ready"
     assert (disk.loads, disk.aborted) == (1, 0)
     assert tries > 1
 
@@ -218,11 +225,11 @@ async def test_case_29_impatient_clients_do_not_keep_a_model_from_being_loaded(
 
 
 async def test_case_31_a_slow_stream_passes(site: Site) -> None:
-    """Gaps of half the stall limit, for longer than the limit."""
+    """Gaps of less than half the stall limit, for longer than the limit."""
     gates = [Gate() for _ in range(4)]
     frames = [*(ollama_frame(word) for word in ("slow ", "but ", "steady")), ollama_done()]
     site.stubs["one"].scripts.append(Script(paced(frames, gates), 200, NDJSON))
-    async with opening(gates, STALL_S / 2):
+    async with opening(gates, SLOW_S):
         stream = await site.chat("one", stream=True)
         said = "".join([chunk.choices[0].delta.content or "" async for chunk in stream if chunk.choices])
     assert said == "slow but steady"
@@ -243,20 +250,20 @@ async def test_case_32_an_answer_that_is_all_thinking_is_told_and_counted_as_emp
         rows = (await site.proof.http.get("/stats", params={"domain": "thinking"})).json().get("rows")
         return rows[0] if rows else None
 
-    row = await eventually(counted, within_s=15) or {}
+    row = await eventually(counted) or {}
     assert (row["ok_n"], row["fail_n"]) == (0, 1)
 
 
 async def test_case_33_thinking_for_longer_than_every_idle_timer_is_an_answer(site: Site) -> None:
-    """Three stall limits of nothing but thinking, to a client that would give up after one limit of silence."""
-    gates = [Gate() for _ in range(8)]
-    thoughts = [ollama_frame("", thinking=f"{n} ") for n in range(6)]
+    """More than two stall limits of nothing but thinking, to a client that gives up after two of silence."""
+    gates = [Gate() for _ in range(6)]
+    thoughts = [ollama_frame("", thinking=f"{n} ") for n in range(4)]
     site.stubs["one"].scripts.append(Script(paced([*thoughts, ollama_frame("42"), ollama_done()], gates), 200, NDJSON))
-    async with opening(gates, STALL_S / 2):
+    async with opening(gates, SLOW_S):
         deltas = []
-        async for chunk in await site.chat("one", stream=True, timeout=openai.Timeout(30, read=3 * STALL_S)):
+        async for chunk in await site.chat("one", stream=True, timeout=openai.Timeout(PATIENCE_S, read=2 * STALL_S)):
             deltas += [choice.delta for choice in chunk.choices]
-    assert "".join(getattr(delta, "reasoning_content", None) or "" for delta in deltas) == "0 1 2 3 4 5 "
+    assert "".join(getattr(delta, "reasoning_content", None) or "" for delta in deltas) == "0 1 2 3 "
     assert "".join(delta.content or "" for delta in deltas) == "42"
 
 

@@ -14,6 +14,7 @@ import ollama
 
 from services.cli.parts import BackendAt
 from services.cli.stack import Stack
+from support.eventually import PATIENCE_S
 from support.proving import Proof
 from support.stub_ollama import StubOllama
 from support.stub_server import Pace
@@ -37,7 +38,7 @@ async def headrace(
         await running.enter_async_context(stack)
         proof = Proof(stack)
         running.push_async_callback(proof.http.aclose)
-        yield await running.enter_async_context(ollama.AsyncClient(host=stack.router_url, timeout=30)), proof
+        yield await running.enter_async_context(ollama.AsyncClient(host=stack.router_url, timeout=PATIENCE_S)), proof
 
 
 async def ask(client: ollama.AsyncClient, num_ctx: int) -> str:
@@ -54,7 +55,7 @@ async def in_turn(client: ollama.AsyncClient) -> None:
 
 async def test_case_27_asked_directly_each_request_loads_the_model() -> None:
     """What the reports saw; and that the stand-in would notice."""
-    async with StubOllama({MODEL: FAST}) as machine, ollama.AsyncClient(host=machine.url, timeout=10) as client:
+    async with StubOllama({MODEL: FAST}) as machine, ollama.AsyncClient(host=machine.url, timeout=PATIENCE_S) as client:
         await in_turn(client)
         assert machine.loads == [MODEL] * 6
 

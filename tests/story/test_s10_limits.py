@@ -127,7 +127,7 @@ async def test_s10_the_backend_bears_what_it_can_and_everybody_else_is_told(tmp_
         assert "8 tasks waiting" in refused.json()["error"]["message"]
 
         server.gate.set()
-        ends = await proof.all_ended(tasks, within_s=30)
+        ends = await proof.all_ended(tasks)
         assert {end["status"]["state"] for end in ends} == {"completed"}
         assert server.most == 4
         log = [e.event for e in await proof.log()]

@@ -15,7 +15,8 @@ from support.builders import build
 from support.choosing import candidate, route, winner
 from support.fleets import NOW_US, cell, worker
 from support.proving import MODEL
-from support.stub_server import Pace, StubServer
+from support.stub_ollama import StubOllama
+from support.stub_server import Pace
 from support.told_fleets import Machine, candidate as row, chats, preview, told_fleet, warmed
 
 FLEET = [worker("desk", "qwen3", "gemma"), worker("laptop", "qwen3", "gemma")]
@@ -57,8 +58,8 @@ def test_a_slow_laptop_takes_nothing_from_the_desk_or_from_their_model(n: int) -
 async def test_s1_the_laptops_history_does_not_slow_the_desk(tmp_path: Path) -> None:
     """Six answers by the laptop and one by the desk, of the same model and domain; then work that may go to either."""
     machines = {
-        "desk": Machine(StubServer({MODEL: Pace(token_s=0.002)})),
-        "laptop": Machine(StubServer({MODEL: Pace(token_s=0.02)})),
+        "desk": Machine(StubOllama({MODEL: Pace(token_s=0.002)})),
+        "laptop": Machine(StubOllama({MODEL: Pace(token_s=0.02)})),
     }
     async with told_fleet(tmp_path, machines) as proof:
         ask = {"max_tokens": 20}

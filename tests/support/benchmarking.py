@@ -17,6 +17,7 @@ from services.runtime.clock import SystemClock
 from services.runtime.ids import new_id
 from services.runtime.lifecycle import Lifecycle
 from services.runtime.settings import Benchmarker as BenchmarkerSettings
+from support.eventually import PATIENCE_S
 from support.routers import whole_log
 
 
@@ -38,7 +39,7 @@ async def benchmarking(
             yield service
         finally:
             life.drain("the test is over")
-            async with asyncio.timeout(30):
+            async with asyncio.timeout(PATIENCE_S):
                 await running
 
 

@@ -16,13 +16,18 @@ T = TypeVar("T")
 
 EVERY_S = 0.02
 """Well below what a person notices, well above what a busy two-core machine needs for one look."""
+PATIENCE_S = 60.0
+"""What is there comes in a second or two; on two cores with a load of 16 some of it took 20 s. Only what never comes is waited
+for this long, so nothing that passes is slower for it."""
 
 
 @overload
 async def eventually(look: Callable[[], Awaitable[T]], *, within_s: float = ..., every_s: float = ...) -> T: ...
 @overload
 async def eventually(look: Callable[[], T], *, within_s: float = ..., every_s: float = ...) -> T: ...
-async def eventually(look: Callable[[], Awaitable[T] | T], *, within_s: float = 10.0, every_s: float = EVERY_S) -> T:
+async def eventually(
+    look: Callable[[], Awaitable[T] | T], *, within_s: float = PATIENCE_S, every_s: float = EVERY_S
+) -> T:
     """The first truthy answer of ``look``. An AssertionError inside ``look`` means "not yet"; other errors are raised."""
     deadline = time.monotonic() + within_s
     while True:
@@ -34,7 +39,7 @@ async def eventually(look: Callable[[], Awaitable[T] | T], *, within_s: float = 
         await asyncio.sleep(every_s)
 
 
-def eventually_now(look: Callable[[], T], *, within_s: float = 10.0, every_s: float = EVERY_S) -> T:
+def eventually_now(look: Callable[[], T], *, within_s: float = PATIENCE_S, every_s: float = EVERY_S) -> T:
     """``eventually`` for tests without an event loop."""
     deadline = time.monotonic() + within_s
     while True:

@@ -18,7 +18,7 @@ import msgspec
 
 from schemas.errors import BusError
 from services.runtime.bus import Bus
-from support.eventually import eventually
+from support.eventually import PATIENCE_S, eventually
 from support.history import Raw
 
 CHUNK = 2_000
@@ -86,7 +86,7 @@ class ProjectorProcess:
         return answer
 
     async def reached(
-        self, bus: Bus, position: int, *, within_s: float = 60.0, every_s: float = 0.05
+        self, bus: Bus, position: int, *, within_s: float = PATIENCE_S, every_s: float = 0.05
     ) -> dict[str, Any]:
         """Its status once it has folded up to ``position``."""
 
@@ -110,6 +110,6 @@ async def store_events(bus: Bus, log: Iterable[Raw]) -> int:
         await bus.nc.publish(raw.subject, raw.data)
         last += 1
         if last % CHUNK == 0:
-            await eventually(lambda up_to=last - CHUNK: stored(up_to), within_s=60, every_s=0.001)
-    await eventually(lambda: stored(last), within_s=60)
+            await eventually(lambda up_to=last - CHUNK: stored(up_to), every_s=0.001)
+    await eventually(lambda: stored(last))
     return last

@@ -28,7 +28,7 @@ from services.runtime.feed import Feed
 from services.runtime.server import Sync
 from services.runtime.stored import StoredMessage
 from simulation.check import check_log
-from support.eventually import eventually
+from support.eventually import PATIENCE_S, eventually
 from support.history import Entry
 from support.stub_server import Pace, StubServer
 
@@ -43,7 +43,7 @@ class Proof:
 
     def __init__(self, stack: Stack) -> None:
         self.stack = stack
-        self.http = httpx.AsyncClient(base_url=stack.router_url, timeout=60, trust_env=False)
+        self.http = httpx.AsyncClient(base_url=stack.router_url, timeout=PATIENCE_S, trust_env=False)
 
     # -- tasks -------------------------------------------------------------------------------------------------------------
 
@@ -61,7 +61,7 @@ class Proof:
         body: Json = answer.json()
         return body
 
-    async def ended(self, task: str, *, within_s: float = 60.0) -> Json:
+    async def ended(self, task: str, *, within_s: float = PATIENCE_S) -> Json:
         """``GET /task/{id}`` once it has ended, asked again while the router is away."""
 
         async def look() -> Json | None:
@@ -73,10 +73,10 @@ class Proof:
 
         return await eventually(look, within_s=within_s, every_s=0.05) or {}
 
-    async def all_ended(self, tasks: Iterable[str], *, within_s: float = 120.0) -> list[Json]:
+    async def all_ended(self, tasks: Iterable[str], *, within_s: float = 2 * PATIENCE_S) -> list[Json]:
         return list(await asyncio.gather(*(self.ended(task, within_s=within_s) for task in tasks)))
 
-    async def until(self, task: str, state: str, *, within_s: float = 30.0) -> Json:
+    async def until(self, task: str, state: str, *, within_s: float = PATIENCE_S) -> Json:
         async def look() -> Json | None:
             status: Json = (await self.task(task))["status"]
             return status if status["state"] == state else None
@@ -87,7 +87,7 @@ class Proof:
         """By name."""
         return {worker["name"]: worker for worker in (await self.http.get("/workers")).json()["workers"]}
 
-    async def quiet(self, *, within_s: float = 30.0) -> None:
+    async def quiet(self, *, within_s: float = PATIENCE_S) -> None:
         """Until every worker is ready with all its slots free."""
 
         async def look() -> bool:
@@ -140,7 +140,9 @@ class Proof:
         """(server time in microseconds, event) of each such fact about the task."""
         return [(e.at_us, e.event) for e in await self.log() if isinstance(e.event, kind) and of_task(e.event) == task]
 
-    async def until_said(self, kind: type[E], task: str, *, within_s: float, nth: int = 1) -> tuple[int, E]:
+    async def until_said(
+        self, kind: type[E], task: str, *, within_s: float = PATIENCE_S, nth: int = 1
+    ) -> tuple[int, E]:
         """The nth such fact about the task. The log is short, so it is simply read again."""
         async with await Bus.connect(self.stack.nats_url, name="proof") as bus:
 
@@ -162,7 +164,7 @@ async def read_log(bus: Bus) -> list[Entry]:
             entries.append(Entry(message.seq, message.at_us, event))
 
     async with Feed(bus, "EVENTS", on_batch=take) as feed:
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(PATIENCE_S):
             await feed.caught_up.wait()
     return entries
 
@@ -222,7 +224,7 @@ async def llama_fleet(data: Path) -> AsyncIterator[tuple[Proof, DemoFleet]]:
         try:
             await proof.quiet()
             await proof.all_ended([await proof.submit(max_tokens=16, worker=name) for name in fleet.machines])
-            await eventually(lambda: measured(proof, 2), within_s=30)
+            await eventually(lambda: measured(proof, 2))
             await proof.quiet()
             yield proof, fleet
         finally:

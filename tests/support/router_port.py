@@ -56,6 +56,7 @@ from services.router.verification import Verification
 from services.router.versus import Versus
 from services.router.what_if import UnknownPolicy
 from support import builders
+from support.eventually import PATIENCE_S
 
 DESKTOP = WorkerView(
     id="w-1",
@@ -88,8 +89,6 @@ LAPTOP = WorkerView(
     local=False,
     fresh=False,
 )
-PATIENCE_S = 10.0
-"""A surface that never notices fails its test instead of holding up the others."""
 TOKENS = Tokens(prompt=12, cached=4, output=3)
 
 

@@ -22,7 +22,7 @@ from services.runtime.settings import Worker as WorkerSettings
 from services.runtime.stored import Headers
 from services.worker.backends.detect import detect
 from services.worker.service import WorkerService
-from support.eventually import eventually
+from support.eventually import PATIENCE_S, eventually
 
 MODEL = "m:latest"
 ROUTER = "r1"
@@ -105,7 +105,7 @@ async def doomed_router(
             await service.close()
 
 
-async def dispatching(service: RouterService, within_s: float = 10.0) -> None:
+async def dispatching(service: RouterService, within_s: float = PATIENCE_S) -> None:
     await eventually(lambda: service.readiness().dispatcher, within_s=within_s)
 
 
@@ -133,7 +133,7 @@ def question(text: str = "What is the capital of Japan?", *, model: str | None =
     return NewTask(body=body, wants=Wants(model=model), **{"options": Options(max_tokens=4)} | fields)
 
 
-async def followed(service: RouterService, task: str, within_s: float = 20.0) -> list[Update]:
+async def followed(service: RouterService, task: str, within_s: float = PATIENCE_S) -> list[Update]:
     """Every update to the end."""
     async with asyncio.timeout(within_s), service.follow(task) as updates:
         return [update async for update in updates]

@@ -260,7 +260,7 @@ class StandIns:
             [sys.executable, "-m", "support.stand_ins", json.dumps(self._machines), str(self._ports)],
             env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])},
         )
-        await eventually(lambda: self._process.poll() is not None or self._ports.exists(), within_s=30)
+        await eventually(lambda: self._process.poll() is not None or self._ports.exists())
         return {name: f"http://127.0.0.1:{port}" for name, port in json.loads(self._ports.read_text()).items()}
 
     async def __aexit__(self, *_: object) -> None:

@@ -152,7 +152,7 @@ class StubProcess:
             [sys.executable, "-m", "support.stub_server", *self._arguments],
             env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])},
         )
-        await eventually(lambda: self._process.poll() is not None or self._port_file.exists(), within_s=30)
+        await eventually(lambda: self._process.poll() is not None or self._port_file.exists())
         self.url = f"http://127.0.0.1:{self._port_file.read_text()}"
         return self
 

@@ -13,6 +13,8 @@ from typing import Any
 
 import psutil
 
+from support.eventually import PATIENCE_S
+
 ROOT = Path(__file__).parents[2]
 
 
@@ -51,7 +53,7 @@ class Up:
             self.process.terminate()
         await self.ended()
 
-    async def until(self, words: str, *, within_s: float = 60.0, after: int = 0) -> str:
+    async def until(self, words: str, *, within_s: float = PATIENCE_S, after: int = 0) -> str:
         """The first line from number ``after`` on that contains the words."""
 
         def found() -> list[str]:

@@ -33,6 +33,7 @@ from services.runtime.ids import new_id
 from services.runtime.stored import StoredMessage
 from services.runtime.take import Round, Taken, Taker
 from support.builders import build as build_event
+from support.eventually import PATIENCE_S
 
 CAPABILITY, MODEL, CLIENT = "chat", "m", "me"
 ROUTER = "router"
@@ -72,7 +73,7 @@ class Valve:
         await feed.caught_up.wait()
         return feed
 
-    async def until(self, holds: Callable[[], bool], within_s: float = 20.0) -> bool:
+    async def until(self, holds: Callable[[], bool], within_s: float = PATIENCE_S) -> bool:
         """False where it did not come to hold."""
         try:
             async with asyncio.timeout(within_s), self.changed:

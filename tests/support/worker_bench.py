@@ -35,7 +35,7 @@ from services.worker.backends.detect import detect
 from services.worker.backends.port import Backend
 from services.worker.service import WorkerService
 from services.worker.telemetry.sample import Telemetry
-from support.eventually import eventually
+from support.eventually import PATIENCE_S, eventually
 
 E = TypeVar("E", bound=Event)
 WORKER = "w-bench"
@@ -128,7 +128,7 @@ class Bench:
     async def said(self, kind: type[E], task: str | None = None) -> list[E]:
         return [e for e in await self.events() if isinstance(e, kind) and getattr(e, "task", None) == task]
 
-    async def until_said(self, kind: type[E], task: str | None = None, *, within_s: float = 10.0) -> E:
+    async def until_said(self, kind: type[E], task: str | None = None, *, within_s: float = PATIENCE_S) -> E:
         async def look() -> E | None:
             return next(iter(await self.said(kind, task)), None)
 
@@ -166,7 +166,7 @@ async def running_worker(
             yield service, life
         finally:
             life.drain("the test is over")
-            async with asyncio.timeout(30):
+            async with asyncio.timeout(PATIENCE_S):
                 await task
 
 

@@ -15,7 +15,7 @@ from services.router.service import RouterService
 from services.runtime.bus import Bus
 from services.runtime.server import EmbeddedServer
 from support.backends import Hang, Script, Stub, ollama_frame, ollama_stand_in
-from support.eventually import eventually
+from support.eventually import PATIENCE_S, eventually
 from support.routers import MODEL, dispatching, question, running_router, whole_log, with_workers
 from support.worker_bench import running_worker
 
@@ -54,7 +54,7 @@ async def test_bench_work_runs_on_the_machine_that_it_names_and_is_one_sample(
     ):
         await with_workers(router, 2)
         for worker in ("w2", "w1", "w2"):
-            result = await asyncio.wait_for(asking.run(work(worker)), 20)
+            result = await asyncio.wait_for(asking.run(work(worker)), PATIENCE_S)
             assert result.failure is None and result.answer is not None
             assert result.answer.text == "word0 word1 word2 "
             assert result.completed is not None and result.completed.worker == result.answer.worker == worker
@@ -89,7 +89,7 @@ async def test_who_gives_up_takes_the_running_task_with_him(
         running.cancel("real work waits")
         with pytest.raises(asyncio.CancelledError):
             await running
-        await asyncio.wait_for(stub.client_gone.wait(), 10)
+        await asyncio.wait_for(stub.client_gone.wait(), PATIENCE_S)
         real = await router.submit(question())
         await eventually(lambda: (t := router.desk.state.task(real.task)) is not None and t.terminal is not None)
     ends = [e for e in await whole_log(bus) if isinstance(e, TaskCancelled | TaskCompleted)]
@@ -99,7 +99,7 @@ async def test_who_gives_up_takes_the_running_task_with_him(
 async def test_work_that_waits_for_a_machine_that_is_not_there_ends_at_its_deadline_or_when_given_up(
     router: RouterService, asking: Asking, bus: Bus
 ) -> None:
-    late = await asyncio.wait_for(asking.run(work("nobody", deadline_s=0.5)), 20)
+    late = await asyncio.wait_for(asking.run(work("nobody", deadline_s=0.5)), PATIENCE_S)
     assert late.failure is not None and "deadline" in late.failure and late.completed is None
     waiting = asyncio.create_task(asking.run(work("nobody")))
 
@@ -121,5 +121,5 @@ async def test_leaving_cancels_what_is_still_out(
         async with Asking(bus) as asking:
             running = asyncio.create_task(asking.run(work()))
             await eventually(lambda: bool(stub.chats()))
-        await asyncio.wait_for(stub.client_gone.wait(), 10)
+        await asyncio.wait_for(stub.client_gone.wait(), PATIENCE_S)
         running.cancel()

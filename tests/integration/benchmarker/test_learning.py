@@ -113,4 +113,4 @@ async def test_models_that_people_use_are_judged_by_each_other_until_the_ranking
                 assert found[STRONG] > found[MIDDLE] > found[WEAK], found
                 return True
 
-            await eventually(follows, within_s=30)
+            await eventually(follows)

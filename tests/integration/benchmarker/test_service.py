@@ -45,7 +45,7 @@ async def completed(bus: Bus, count: int) -> list[tuple[str, str, str, str]]:
         found = await probes(bus)
         return found if sum(end == "completed" for *_, end in found) >= count else None
 
-    return await eventually(look, within_s=30) or []
+    return await eventually(look) or []
 
 
 async def test_each_holder_is_probed_once_and_the_model_that_is_not_in_memory_is_left_alone(
@@ -177,7 +177,7 @@ async def test_a_machine_that_tells_nothing_gets_its_join_probe_and_no_more(
         assert (await end_of(router, real.task)).status.state == "completed"
         stale = ("probe", MODEL, "general", "silent")
         why = "it does not say whether somebody else uses it"
-        await eventually(lambda: benchmarker.held.get(stale) == why, within_s=20)
+        await eventually(lambda: benchmarker.held.get(stale) == why)
         assert [(w, reason) for w, _, reason, _ in await probes(bus)] == [("silent", "joined")]
 
 
@@ -219,7 +219,7 @@ async def test_what_a_dead_benchmarker_left_behind_is_cancelled_by_the_next(
         left = asyncio.create_task(asking.run(work))
         await eventually(lambda: bool(router.desk.state.tasks))
     async with benchmarking(natsd.url):
-        await eventually(lambda: not router.desk.state.tasks, within_s=20)
+        await eventually(lambda: not router.desk.state.tasks)
         assert [end for *_, end in await probes(bus)] == ["its benchmarker is gone"]
     left.cancel()
     await asyncio.wait([left])

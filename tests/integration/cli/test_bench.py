@@ -65,7 +65,7 @@ async def test_a_run_grades_a_real_model_and_its_grades_become_statistics(stack:
             rows = (await router.get("/stats", domain=DOMAIN))["rows"]
         return any(row["fields"]["quality"]["n"] for row in rows)
 
-    await eventually(learned, within_s=30)
+    await eventually(learned)
 
 
 async def test_interrupted_it_gives_up_what_is_left(stack: Stack) -> None:
@@ -76,7 +76,7 @@ async def test_interrupted_it_gives_up_what_is_left(stack: Stack) -> None:
         async def asked() -> bool:
             return any(isinstance(event, TaskSubmitted) for event in (await whole_log(bus))[before:])
 
-        await eventually(asked, within_s=60)
+        await eventually(asked)
         process.send_signal(signal.SIGINT)
         _, err = await process.communicate()
         assert process.returncode == Exit.INTERRUPTED, err.decode()
@@ -86,7 +86,7 @@ async def test_interrupted_it_gives_up_what_is_left(stack: Stack) -> None:
             ended = {event.task for event in log if isinstance(event, BenchCompleted | TaskCancelled)}
             return {event.task for event in log if isinstance(event, TaskSubmitted)} == ended
 
-        await eventually(given_up, within_s=60)
+        await eventually(given_up)
         tasks = len([event for event in (await whole_log(bus))[before:] if isinstance(event, TaskSubmitted)])
     assert tasks < 5, "an interrupted run asks nothing more"
 

@@ -108,7 +108,7 @@ async def test_the_banner_does_not_wait_for_a_backend_that_is_not_there(
         return "Headrace is up" in shown or running.done()
 
     try:
-        await eventually(banner, within_s=60)
+        await eventually(banner)
         assert "Headrace is up" in shown
     finally:
         running.cancel()
@@ -124,7 +124,7 @@ async def test_a_killed_up_takes_its_parts_with_it(tmp_path: Path) -> None:
         assert up.left_running()
         up.process.kill()
         await up.ended()
-        await eventually(lambda: not up.left_running(), within_s=30)
+        await eventually(lambda: not up.left_running())
 
 
 async def test_a_second_up_on_the_same_data_is_refused_by_name(tmp_path: Path) -> None:

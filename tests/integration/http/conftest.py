@@ -10,6 +10,7 @@ import pytest
 from services.router.http.app import create_app
 from services.router.http.live import Timing
 from services.router.http.serving import serving
+from support.eventually import PATIENCE_S
 from support.router_port import MemoryRouter
 
 
@@ -41,5 +42,5 @@ async def url(router: MemoryRouter, timing: Timing) -> AsyncIterator[str]:
 
 @pytest.fixture
 async def wire(url: str) -> AsyncIterator[httpx.AsyncClient]:
-    async with httpx.AsyncClient(base_url=url, trust_env=False, timeout=10) as client:
+    async with httpx.AsyncClient(base_url=url, trust_env=False, timeout=PATIENCE_S) as client:
         yield client

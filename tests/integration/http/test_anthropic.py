@@ -15,6 +15,7 @@ from services.router.http.anthropic_request import messages_task
 from services.router.http.live import Line, Timing
 from services.router.http.streaming import Streamed
 from services.router.port import Busy, TokenUpdate
+from support.eventually import PATIENCE_S
 from support.playing import ARGUMENTS, breaks, calls, is_cut, thinks
 from support.router_port import MemoryRouter
 
@@ -24,7 +25,7 @@ TOOL: Any = {"name": "weather", "description": "d", "input_schema": {"type": "ob
 
 @pytest.fixture
 async def client(url: str) -> AsyncIterator[anthropic.AsyncAnthropic]:
-    async with anthropic.AsyncAnthropic(base_url=url, api_key="secret", max_retries=0, timeout=10) as client:
+    async with anthropic.AsyncAnthropic(base_url=url, api_key="secret", max_retries=0, timeout=PATIENCE_S) as client:
         yield client
 
 

@@ -12,6 +12,7 @@ from services.router.http.access import Access
 from services.router.http.app import create_app
 from services.router.http.serving import serving
 from services.runtime.settings import Key
+from support.eventually import PATIENCE_S
 from support.router_port import MemoryRouter
 
 
@@ -79,7 +80,7 @@ async def test_with_keys_only_an_admins_may_have_the_suites_run_or_end_a_run(rou
     }
     async with (
         serving(create_app(router, access=Access(keys=keys)), "127.0.0.1", 0, drain_s=1) as url,
-        httpx.AsyncClient(base_url=url, trust_env=False, timeout=10) as http,
+        httpx.AsyncClient(base_url=url, trust_env=False, timeout=PATIENCE_S) as http,
     ):
         boss, me = ({"authorization": f"Bearer {name}"} for name in keys)
         run = (await http.post("/bench", headers=boss)).json()["run"]

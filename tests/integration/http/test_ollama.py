@@ -16,6 +16,7 @@ from schemas.events import FailureClass, ModelInfo, Times
 from services.router.http.live import Timing
 from services.router.policy.routes import Route, Routes
 from services.router.port import Busy, RoutesInForce, Unsupported
+from support.eventually import PATIENCE_S
 from support.router_port import DESKTOP, MemoryRouter, Play
 
 HI = [{"role": "user", "content": "Hi"}]
@@ -26,7 +27,7 @@ TOOL = {"type": "function", "function": {"name": "add", "description": "Adds", "
 
 @pytest.fixture
 async def client(url: str) -> AsyncIterator[ollama.AsyncClient]:
-    async with ollama.AsyncClient(host=url, timeout=10) as client:
+    async with ollama.AsyncClient(host=url, timeout=PATIENCE_S) as client:
         yield client
 
 

@@ -15,6 +15,7 @@ from services.router.http.access import Access
 from services.router.http.app import create_app
 from services.router.http.serving import serving
 from services.runtime.settings import Key
+from support.eventually import PATIENCE_S
 from support.router_port import DESKTOP, MemoryRouter
 
 MANIFEST = PullProgress(status="pulling manifest")
@@ -30,7 +31,7 @@ def router() -> MemoryRouter:
 
 
 async def test_the_official_client_reads_the_progress(url: str, router: MemoryRouter) -> None:
-    async with ollama.AsyncClient(host=url, timeout=10) as client:
+    async with ollama.AsyncClient(host=url, timeout=PATIENCE_S) as client:
         said = [part async for part in await client.pull("qwen3:8b", stream=True)]
     assert [part.status for part in said] == ["pulling manifest", "pulling d1", "success"]
     assert (said[1].digest, said[1].total, said[1].completed) == ("sha256:d1", 100, 50)
@@ -99,7 +100,7 @@ async def test_whoever_leaves_ends_the_download(wire: httpx.AsyncClient, router:
     async with wire.stream("POST", "/api/pull", json={"model": "m"}) as reply:
         await anext(reply.aiter_lines())
         assert not router.pulls_left.is_set()
-    await asyncio.wait_for(router.pulls_left.wait(), 5)
+    await asyncio.wait_for(router.pulls_left.wait(), PATIENCE_S)
 
 
 async def test_only_an_admins_key_may_have_a_model_fetched(router: MemoryRouter) -> None:
@@ -108,7 +109,7 @@ async def test_only_an_admins_key_may_have_a_model_fetched(router: MemoryRouter)
     }
     async with (
         serving(create_app(router, access=Access(keys=keys)), "127.0.0.1", 0, drain_s=1) as url,
-        httpx.AsyncClient(base_url=url, trust_env=False, timeout=10) as http,
+        httpx.AsyncClient(base_url=url, trust_env=False, timeout=PATIENCE_S) as http,
     ):
         said = {}
         for name in keys:

@@ -18,6 +18,7 @@ from services.router.http.app import create_app
 from services.router.http.live import Timing
 from services.router.http.serving import serving
 from services.router.port import Busy
+from support.eventually import PATIENCE_S
 from support.router_port import MemoryRouter, Play
 
 HI = [{"role": "user", "content": "Hi"}]
@@ -27,7 +28,7 @@ CALL = {"id": "c1", "type": "function", "function": {"name": "add", "arguments":
 
 @pytest.fixture
 async def client(url: str) -> AsyncIterator[openai.AsyncOpenAI]:
-    async with openai.AsyncOpenAI(base_url=f"{url}/v1", api_key="secret", max_retries=0, timeout=10) as client:
+    async with openai.AsyncOpenAI(base_url=f"{url}/v1", api_key="secret", max_retries=0, timeout=PATIENCE_S) as client:
         yield client
 
 
@@ -450,7 +451,7 @@ async def test_a_client_that_leaves_in_mid_answer_is_noticed(client: openai.Asyn
 async def test_a_router_that_stops_says_so(held: MemoryRouter, stream: bool) -> None:
     async with contextlib.AsyncExitStack() as running:
         url = await running.enter_async_context(serving(create_app(held, timing=SHORT), "127.0.0.1", 0, drain_s=0))
-        async with httpx.AsyncClient(base_url=url, trust_env=False, timeout=10) as wire:
+        async with httpx.AsyncClient(base_url=url, trust_env=False, timeout=PATIENCE_S) as wire:
             asking = asyncio.create_task(wire.post("/v1/chat/completions", json={"messages": HI, "stream": stream}))
             await held.submitted()
             await held.last.start()

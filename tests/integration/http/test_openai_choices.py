@@ -16,6 +16,7 @@ from schemas.events import ModelInfo
 from services.router.fleet import Fleet
 from services.router.http.live import Timing
 from services.router.port import Busy
+from support.eventually import PATIENCE_S
 from support.playing import CALL, OTHER, calls
 from support.router_port import DESKTOP, LAPTOP, MemoryRouter, Play
 
@@ -26,7 +27,7 @@ PROBABLE = {"token": "Hi", "logprob": -0.5, "bytes": [72, 105], "top_logprobs": 
 
 @pytest.fixture
 async def client(url: str) -> AsyncIterator[openai.AsyncOpenAI]:
-    async with openai.AsyncOpenAI(base_url=f"{url}/v1", api_key="secret", max_retries=0, timeout=10) as client:
+    async with openai.AsyncOpenAI(base_url=f"{url}/v1", api_key="secret", max_retries=0, timeout=PATIENCE_S) as client:
         yield client
 
 

@@ -26,7 +26,7 @@ from services.router.http.page.rendering import static
 from services.router.http.page.words import WORDS
 from services.router.http.serving import serving
 from services.runtime.settings import Http, Key
-from support.eventually import eventually
+from support.eventually import PATIENCE_S, eventually
 from support.router_port import DESKTOP, MemoryRouter
 from support.wide_stats import household
 
@@ -398,7 +398,7 @@ async def test_a_look_that_fails_ends_no_line(
         raise RuntimeError("a fault of the router")
 
     monkeypatch.setattr(router, "recent", recent)
-    await asyncio.wait_for(broken.wait(), 10)
+    await asyncio.wait_for(broken.wait(), PATIENCE_S)
     monkeypatch.undo()
     await wire.post("/workers/laptop/pause")
     _, step = await anext(seen)
@@ -408,8 +408,8 @@ async def test_a_look_that_fails_ends_no_line(
 
 async def test_an_open_page_does_not_hold_up_a_router_that_stops(router: MemoryRouter) -> None:
     async with (
-        asyncio.timeout(30),
-        httpx.AsyncClient(trust_env=False, timeout=60) as client,
+        asyncio.timeout(PATIENCE_S),
+        httpx.AsyncClient(trust_env=False, timeout=PATIENCE_S) as client,
         AsyncExitStack() as server,
     ):
         url = await server.enter_async_context(serving(create_app(router), "127.0.0.1", 0, drain_s=60))

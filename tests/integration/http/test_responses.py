@@ -10,6 +10,7 @@ import msgspec
 import openai
 import pytest
 
+from support.eventually import PATIENCE_S
 from support.playing import ARGUMENTS, breaks, calls, is_cut, thinks
 from support.router_port import MemoryRouter, Play
 
@@ -24,7 +25,7 @@ TOOL: Any = {
 
 @pytest.fixture
 async def client(url: str) -> AsyncIterator[openai.AsyncOpenAI]:
-    async with openai.AsyncOpenAI(base_url=f"{url}/v1", api_key="secret", max_retries=0, timeout=10) as client:
+    async with openai.AsyncOpenAI(base_url=f"{url}/v1", api_key="secret", max_retries=0, timeout=PATIENCE_S) as client:
         yield client
 
 

@@ -12,6 +12,7 @@ from services.router.http.access import Access
 from services.router.http.app import create_app
 from services.router.http.serving import serving
 from services.runtime.settings import Key
+from support.eventually import PATIENCE_S
 from support.router_port import MemoryRouter
 
 BROWSER = {"accept": "text/html,*/*;q=0.8"}
@@ -65,7 +66,7 @@ async def test_a_key_that_was_taken_away_opens_nothing_and_its_cookie_goes(
 async def test_a_page_that_is_open_ends_when_its_key_is_taken_away(router: MemoryRouter, access: Access) -> None:
     async with (
         serving(create_app(router, access=access), "127.0.0.1", 0, drain_s=1) as url,
-        httpx.AsyncClient(base_url=url, headers=PROXIED | {"cookie": "headrace_key=m"}, timeout=20) as tab,
+        httpx.AsyncClient(base_url=url, headers=PROXIED | {"cookie": "headrace_key=m"}, timeout=PATIENCE_S) as tab,
         tab.stream("GET", "/page/events") as reply,
     ):
         assert reply.status_code == 200
@@ -76,7 +77,7 @@ async def test_a_page_that_is_open_ends_when_its_key_is_taken_away(router: Memor
         access.change({})
         async with httpx.AsyncClient(base_url=url) as here:
             assert (await here.post("/route", json={"prompt": "a secret of the house"})).status_code == 202
-        async with asyncio.timeout(15):
+        async with asyncio.timeout(PATIENCE_S):
             told = [line async for line in lines if line.startswith("data:")]
         assert told == []
         assert (await tab.get("/page/events")).status_code == 401

@@ -8,6 +8,7 @@ import openai
 from schemas.errors import UnknownRoute, UnknownTarget
 from services.router.policy.routes_file import parse_routes
 from services.router.port import RoutesInForce
+from support.eventually import PATIENCE_S
 from support.router_port import MemoryRouter
 
 FILE = """\
@@ -25,7 +26,7 @@ def in_force() -> RoutesInForce:
 
 async def test_every_list_of_models_has_them_once(url: str, http: httpx.AsyncClient, router: MemoryRouter) -> None:
     router.in_force = in_force()
-    async with openai.AsyncOpenAI(base_url=f"{url}/v1", api_key="secret", max_retries=0, timeout=10) as client:
+    async with openai.AsyncOpenAI(base_url=f"{url}/v1", api_key="secret", max_retries=0, timeout=PATIENCE_S) as client:
         assert [model.id async for model in client.models.list()] == ["auto", "canary", "qwen3", "smollm2:135m"]
     assert (await http.get("/models")).json()["virtual"] == ["auto", "canary", "qwen3"]
 

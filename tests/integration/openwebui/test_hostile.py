@@ -20,7 +20,7 @@ from services.router.http.serving import serving
 from services.runtime.bus import Bus
 from services.runtime.server import EmbeddedServer
 from services.runtime.settings import Key
-from support.eventually import eventually
+from support.eventually import PATIENCE_S, eventually
 from support.function_desk import Desk, Make, collect, text
 from support.functions import bridge_module, pipe_module
 from support.paced_backend import MODEL, PacedBackend
@@ -199,7 +199,7 @@ async def test_a_router_that_restarts_in_mid_answer_loses_no_word_and_repeats_no
 
         async def started(life: AsyncExitStack, port: int) -> str:
             router = await life.enter_async_context(running_router(natsd.url))
-            await dispatching(router, within_s=30)
+            await dispatching(router)
             await with_workers(router, 1, MODEL)
             return await life.enter_async_context(serving(create_app(router), "127.0.0.1", port, drain_s=1))
 
@@ -210,7 +210,7 @@ async def test_a_router_that_restarts_in_mid_answer_loses_no_word_and_repeats_no
         await first.aclose()
         await eventually(lambda: any("does not answer" in words for words, _ in desk.statuses))
         await started(running, urlsplit(url).port or 0)
-        assert text(await asyncio.wait_for(reading, 60)).startswith(f"{WORDS}\n\n---")
+        assert text(await asyncio.wait_for(reading, PATIENCE_S)).startswith(f"{WORDS}\n\n---")
         assert [type(event) for event in await desk.log(Terminal)] == [TaskCompleted]
         assert len(await desk.log(TaskSubmitted)) == 1
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import subprocess
 import sys
 from pathlib import Path
@@ -85,24 +86,28 @@ async def test_case_55_a_command_line_reads_the_snapshot_while_the_projector_run
     async with ProjectorProcess(natsd.url, data, HEADRACE_PROJECTOR_SNAPSHOT_S="0.1") as projector:
         await projector.reached(bus, last)
 
-        def tasks() -> int:
-            seen = _elsewhere(projector.snapshot, "print(len(file.execute('FROM tasks').fetchall()))")
+        async def tasks() -> int:
+            seen = await _elsewhere(projector.snapshot, "print(len(file.execute('FROM tasks').fetchall()))")
             assert seen.returncode == 0, seen.stderr
             return int(seen.stdout)
+
+        async def more() -> bool:
+            return await tasks() > first
 
         first = await eventually(tasks)
         with duckdb.connect(str(projector.snapshot), read_only=True) as reader:
             again = await store_events(bus, many(500, seed=9))
             await projector.reached(bus, again)
-            await eventually(lambda: tasks() > first)
+            await eventually(more)
             assert len(reader.execute("FROM tasks").fetchall()) == first, "an open reader keeps the snapshot it opened"
-        assert "Could not set lock" in _elsewhere(projector.directory / "live.duckdb", "").stderr
+        assert "Could not set lock" in (await _elsewhere(projector.directory / "live.duckdb", "")).stderr
 
 
-def _elsewhere(file: Path, then: str) -> subprocess.CompletedProcess[str]:
+async def _elsewhere(file: Path, then: str) -> subprocess.CompletedProcess[str]:
     """Open the file read-only in another process."""
     code = f"import duckdb; file = duckdb.connect({str(file)!r}, read_only=True); {then}"
-    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    command = [sys.executable, "-c", code]
+    return await asyncio.to_thread(subprocess.run, command, capture_output=True, text=True, check=False)
 
 
 async def test_an_old_task_is_answered_with_its_stored_events(natsd: EmbeddedServer, bus: Bus, data: Path) -> None:

@@ -17,7 +17,7 @@ from services.router.waking import Waker
 from services.runtime.server import EmbeddedServer
 from services.runtime.settings import Wake
 from support.backends import Stub, ollama_stand_in
-from support.eventually import eventually
+from support.eventually import PATIENCE_S, eventually
 from support.routers import (
     MODEL,
     SkippingClock,
@@ -53,7 +53,7 @@ async def test_a_client_is_told_503_with_the_model_its_holders_and_when_they_wer
         batch = (await router.submit(question(urgency="batch"))).task
         async with (
             serving(create_app(router), "127.0.0.1", 0, drain_s=1) as url,
-            httpx.AsyncClient(base_url=url, trust_env=False, timeout=30) as http,
+            httpx.AsyncClient(base_url=url, trust_env=False, timeout=PATIENCE_S) as http,
         ):
             asked = {"model": MODEL, "messages": [{"role": "user", "content": "hi"}]}
             asking = asyncio.create_task(http.post("/v1/chat/completions", json=asked))
@@ -89,7 +89,7 @@ async def test_a_sleeping_machine_gets_a_magic_packet_when_a_task_waits_for_it(
                 await kill()
             clock.skipped += 20.0
             task = (await router.submit(question())).task
-            packet = await asyncio.wait_for(asyncio.get_running_loop().sock_recv(card, 200), 10)
+            packet = await asyncio.wait_for(asyncio.get_running_loop().sock_recv(card, 200), PATIENCE_S)
             assert packet == b"\xff" * 6 + bytes.fromhex(MAC.replace(":", "")) * 16
             clock.skipped += 60.0  # longer than without a packet
             async with running_worker(natsd.url, stub.url):

@@ -24,7 +24,7 @@ from services.router.service import RouterService
 from services.runtime.bus import Bus
 from services.runtime.server import EmbeddedServer
 from support.backends import OLLAMA_STREAMS, Hang, Script, Stub, ollama_done, ollama_frame
-from support.eventually import eventually
+from support.eventually import PATIENCE_S, eventually
 from support.routers import dispatching, running_router, whole_log
 from support.worker_bench import running_worker
 
@@ -115,7 +115,7 @@ async def house(url: str, machines: dict[str, dict[str, Talk]], **options: Any) 
         await bus.listen(PROJECTOR_TASK, lambda message: bus.nc.publish(message.reply, b'{"found": false}'))
         base = await running.enter_async_context(serving(create_app(router), "127.0.0.1", 0))
         http = await running.enter_async_context(
-            httpx.AsyncClient(base_url=base, headers={"x-headrace-client": "me"}, timeout=20)
+            httpx.AsyncClient(base_url=base, headers={"x-headrace-client": "me"}, timeout=PATIENCE_S)
         )
         yield House(router, http, bus, stubs)
 
@@ -227,7 +227,7 @@ async def test_who_goes_away_leaves_nothing_running(natsd: EmbeddedServer) -> No
 
         await eventually(cancelled)
         assert {event.reason for event in await here.log(TaskCancelled)} == {"whoever compared went away"}
-        await asyncio.wait_for(here.stubs["a"].client_gone.wait(), 10)
+        await asyncio.wait_for(here.stubs["a"].client_gone.wait(), PATIENCE_S)
 
 
 def judge_says(word: str) -> Talk:

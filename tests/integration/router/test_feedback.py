@@ -23,7 +23,7 @@ from services.runtime.bus import Bus
 from services.runtime.server import EmbeddedServer
 from services.runtime.settings import Key
 from support.backends import Gate, Hang, Script, Stub, ollama_done, ollama_frame, ollama_stand_in
-from support.eventually import eventually
+from support.eventually import PATIENCE_S, eventually
 from support.projecting import ProjectorProcess
 from support.routers import dispatching, end_of, question, running_router, started, whole_log, with_workers
 from support.worker_bench import running_worker
@@ -53,7 +53,7 @@ async def http(router: RouterService) -> AsyncIterator[httpx.AsyncClient]:
 async def over_http(router: RouterService) -> AsyncIterator[httpx.AsyncClient]:
     async with (
         serving(create_app(router), "127.0.0.1", 0) as url,
-        httpx.AsyncClient(base_url=url, headers={"x-headrace-client": "me"}, timeout=20) as client,
+        httpx.AsyncClient(base_url=url, headers={"x-headrace-client": "me"}, timeout=PATIENCE_S) as client,
     ):
         yield client
 
@@ -137,7 +137,7 @@ async def test_by_its_message_a_key_that_speaks_for_nobody_rates_its_own_answers
     }
     async with (
         serving(create_app(router, access=Access(keys=keys)), "127.0.0.1", 0) as url,
-        httpx.AsyncClient(base_url=url, timeout=20) as client,
+        httpx.AsyncClient(base_url=url, timeout=PATIENCE_S) as client,
     ):
         said = {}
         for name in keys:

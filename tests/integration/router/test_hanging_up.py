@@ -16,7 +16,7 @@ from services.router.service import RouterService
 from services.runtime.bus import Bus
 from services.runtime.server import EmbeddedServer
 from support.backends import Gate, Hang, Script, Stub, ollama_done, ollama_frame, ollama_stand_in
-from support.eventually import eventually
+from support.eventually import PATIENCE_S, eventually
 from support.routers import MODEL, end_of, running_router, started, whole_log, with_workers
 from support.worker_bench import running_worker
 
@@ -53,14 +53,14 @@ async def test_case_41_hanging_up_is_stop(path: str, fleet: tuple[RouterService,
     router, url = fleet
     stub.scripts.append(Script([ollama_frame("once"), Hang()]))
     asked = {"model": MODEL, "messages": MESSAGES, **ASKED[path]}
-    async with httpx.AsyncClient(base_url=url, timeout=60) as client:
+    async with httpx.AsyncClient(base_url=url, timeout=PATIENCE_S) as client:
         body = {key: value for key, value in asked.items() if value is not None}
         waiting = asyncio.create_task(client.post(path, json=body))
         task = await only_task(router)
         await started(router, task)
         waiting.cancel()
         await asyncio.gather(waiting, return_exceptions=True)
-    await asyncio.wait_for(stub.client_gone.wait(), 10)
+    await asyncio.wait_for(stub.client_gone.wait(), PATIENCE_S)
     assert (await end_of(router, task)).status.detail == "its client went away"
     assert [type(e).__name__ for e in await whole_log(bus) if isinstance(e, Terminal)] == ["TaskCancelled"]
 
@@ -69,7 +69,7 @@ async def test_who_hangs_up_takes_nothing_from_another_reader(fleet: tuple[Route
     router, url = fleet
     gate = Gate()
     stub.scripts.append(Script([ollama_frame("once "), gate, ollama_frame("upon"), ollama_done()]))
-    async with httpx.AsyncClient(base_url=url, timeout=60) as client:
+    async with httpx.AsyncClient(base_url=url, timeout=PATIENCE_S) as client:
         body = {"model": MODEL, "messages": MESSAGES, "stream": True}
         waiting = asyncio.create_task(client.post("/v1/chat/completions", json=body))
         task = await only_task(router)

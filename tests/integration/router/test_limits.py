@@ -41,7 +41,7 @@ async def test_three_models_of_two_each_are_never_more_than_the_four_that_their_
     settings = "[limits.model]\ndefault = 2\n[limits.backend]\ndefault = 4\n[limits.client]\ndefault = 3\n"
     async with told_fleet(tmp_path, {"box": Machine(server, slots=9)}, settings) as proof:
         tasks = [await proof.submit(model=MODELS[n % 3], max_tokens=25, client=f"c{n % 4}") for n in range(18)]
-        await proof.all_ended(tasks, within_s=60)
+        await proof.all_ended(tasks)
         assert server.most == 4
         log = [entry.event for entry in await proof.log()]
         limits = Limits(model=Limit(2), client=Limit(3), backend=Limit(4))
@@ -53,7 +53,7 @@ async def test_two_workers_over_one_backend_share_its_permit(tmp_path: Path) -> 
     machines = {"one": Machine(server, slots=2), "two": Machine(server, slots=2)}
     async with told_fleet(tmp_path, machines, "[limits.backend]\ndefault = 1\n") as proof:
         tasks = [await proof.submit(model="a", max_tokens=15) for _ in range(8)]
-        await proof.all_ended(tasks, within_s=60)
+        await proof.all_ended(tasks)
         released = [e.event for e in await proof.log() if isinstance(e.event, TaskReleased)]
         assert len({p for event in released for p in event.permits if p.startswith("backend:")}) == 1
         assert server.most == 1
@@ -73,13 +73,13 @@ async def test_limits_change_while_tasks_run(tmp_path: Path) -> None:
         await eventually(lambda: in_force(proof))
         assert await running(proof) == 3
         later = [await proof.submit(model="b", max_tokens=60) for _ in range(5)]
-        ends = await proof.all_ended([*long, later[0]], within_s=60)
+        ends = await proof.all_ended([*long, later[0]])
         assert {end["status"]["state"] for end in ends} == {"completed"}
         assert together_at_release([e.event for e in await proof.log()], later[0]) == 0
 
         limited(tmp_path, "[limits.backend]\ntotal = 2\n")
         await until_running(proof, 2)
-        await proof.all_ended(later, within_s=60)
+        await proof.all_ended(later)
         assert server.most == 3
 
 
@@ -88,7 +88,7 @@ async def test_a_backend_of_somebody_elses_takes_permits_of_model_and_client_onl
     settings = "[worker]\nlocal = false\n[limits.model]\ndefault = 2\n[limits.backend]\ndefault = 1\n"
     async with told_fleet(tmp_path, {"cloud": Machine(server, slots=6)}, settings) as proof:
         tasks = [await proof.submit(model=MODELS[n % 2], max_tokens=25) for n in range(8)]
-        await proof.all_ended(tasks, within_s=60)
+        await proof.all_ended(tasks)
         released = [e.event for e in await proof.log() if isinstance(e.event, TaskReleased)]
         assert {permit.partition(":")[0] for event in released for permit in event.permits} == {"model", "client"}
         assert server.most == 4
@@ -98,7 +98,7 @@ async def until_running(proof: Proof, count: int) -> None:
     async def look() -> bool:
         return await running(proof) == count
 
-    await eventually(look, within_s=20)
+    await eventually(look)
 
 
 async def refused(proof: Proof) -> str | None:

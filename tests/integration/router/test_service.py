@@ -16,7 +16,7 @@ from services.runtime.bus import Bus
 from services.runtime.server import EmbeddedServer
 from simulation.check import check_log
 from support.backends import Gate, Hang, Script, Stub, ollama_done, ollama_frame, ollama_stand_in
-from support.eventually import eventually
+from support.eventually import PATIENCE_S, eventually
 from support.routers import (
     MODEL,
     DyingBus,
@@ -113,7 +113,7 @@ async def test_a_reader_that_goes_away_for_good_takes_its_task_with_it(
             async for update in updates:
                 if isinstance(update, TokenUpdate):
                     break
-        await asyncio.wait_for(stub.client_gone.wait(), 10)
+        await asyncio.wait_for(stub.client_gone.wait(), PATIENCE_S)
         assert (await end_of(router, task)).status.state == "cancelled"
 
 
@@ -161,7 +161,7 @@ async def test_a_task_can_be_cancelled_at_a_router_that_does_not_decide(
         assert not standby.readiness().dispatcher
         assert await standby.cancel(task, "no longer needed")
         assert (await end_of(standby, task)).status.detail == "no longer needed"
-        await asyncio.wait_for(stub.client_gone.wait(), 10)
+        await asyncio.wait_for(stub.client_gone.wait(), PATIENCE_S)
         await eventually(lambda: not standby.desk.live.cancels and not router.desk.live.cancels)
 
 
@@ -214,7 +214,7 @@ async def test_when_the_dispatcher_dies_another_router_decides_under_a_later_epo
             await with_workers(standby, 1)
             await first_life.aclose()
             task = (await standby.submit(question())).task
-            await dispatching(standby, within_s=20)
+            await dispatching(standby)
             assert (await end_of(standby, task)).status.state == "completed"
     elected = [event for event in await whole_log(bus) if isinstance(event, DispatcherElected)]
     assert [event.router for event in elected] == ["r1", "standby"]
@@ -318,5 +318,5 @@ async def _done_before_death(router: RouterService, dying: DyingBus, tasks: list
         found = [router.desk.state.task(task) for task in tasks]
         return dying.dead.is_set() or all(task is not None and task.terminal is not None for task in found)
 
-    await eventually(done, within_s=20)
+    await eventually(done)
     return not dying.dead.is_set()

@@ -22,7 +22,7 @@ async def test_streams_side_by_side_teach_what_they_cost_each_other(tmp_path: Pa
             fields = rows[0]["fields"] if rows else {}
             return fields if fields and fields["decode"]["n"] == 11 else None
 
-        fields = await eventually(learned, within_s=20) or {}
+        fields = await eventually(learned) or {}
         log = [entry.event for entry in await proof.log()]
         ran = {event.task: event.concurrency for event in log if isinstance(event, TaskCompleted)}
         started = [event for event in log if isinstance(event, TaskStarted)]

@@ -12,7 +12,7 @@ from services.runtime.bus import Bus
 from services.runtime.feed import Feed
 from services.runtime.server import EmbeddedServer
 from services.runtime.stored import StoredMessage
-from support.eventually import eventually
+from support.eventually import PATIENCE_S, eventually
 from support.natsd import freeze
 
 
@@ -87,7 +87,7 @@ async def test_a_feed_starts_where_it_was_left_and_hears_only_its_subjects(bus: 
 
 async def test_an_empty_stream_is_caught_up_at_once(bus: Bus) -> None:
     async with Feed(bus, "EVENTS", Heard().one) as feed:
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE_S):
             await feed.caught_up.wait()
         assert feed.position == 0
 
@@ -115,11 +115,11 @@ async def test_nothing_is_lost_or_repeated_over_server_kills(natsd: EmbeddedServ
             await eventually(lambda part=part: feed.position >= part * 2_000)  # type: ignore[misc]
             await natsd.kill()
             await natsd.start()
-        await eventually(lambda: feed.position == 20_000, within_s=30)
+        await eventually(lambda: feed.position == 20_000)
         await natsd.kill()
         await natsd.start()
         await publish(bus, 20_001, 20_001)
-        await eventually(lambda: feed.position == 20_001, within_s=30)
+        await eventually(lambda: feed.position == 20_001)
         assert feed.resets >= 1
     assert heard.sequences == list(range(1, 20_002))
 
@@ -185,7 +185,7 @@ async def test_who_waits_for_the_past_hears_of_a_handler_that_cannot_take_it(bus
 
     async with Feed(bus, "EVENTS", broken) as feed:
         with pytest.raises(ValueError, match="cannot fold 1"):
-            await asyncio.wait_for(feed.catch_up(), 10)
+            await asyncio.wait_for(feed.catch_up(), PATIENCE_S)
 
 
 async def test_a_position_of_another_log_is_refused(bus: Bus) -> None:
@@ -207,9 +207,9 @@ async def test_a_frozen_server_is_waited_for_and_nothing_is_lost_or_repeated(nat
         await feed.caught_up.wait()
         await freeze(natsd.process)
         publishing = asyncio.create_task(publish(bus, 101, 200))
-        await eventually(lambda: feed.resets, within_s=20)
+        await eventually(lambda: feed.resets)
         assert natsd.process is not None
         natsd.process.send_signal(signal.SIGCONT)
         await publishing
-        await eventually(lambda: feed.position == 200, within_s=20)
+        await eventually(lambda: feed.position == 200)
     assert heard.sequences == list(range(1, 201))

@@ -9,7 +9,7 @@ from services.runtime.bus import Bus
 from services.runtime.line import SMALL
 from services.runtime.server import EmbeddedServer
 from services.runtime.wire import Arrived
-from support.eventually import eventually
+from support.eventually import PATIENCE_S, eventually
 
 
 async def test_what_is_said_arrives_whole_and_in_order_with_what_nats_py_sends(bus: Bus) -> None:
@@ -71,7 +71,7 @@ async def test_a_listener_at_once_hears_again_after_a_reconnection_and_no_more_o
     listening = await bus.listen("tok.>", lambda message: heard.append(message.subject), at_once=True)
     await natsd.kill()
     await natsd.start()
-    assert await bus.wait_connected(10)
+    assert await bus.wait_connected(PATIENCE_S)
     async with await Bus.connect(nats_url, name="other") as other:
         assert await bus.fence()
         await other.send("tok.w.1", b"")

@@ -14,7 +14,7 @@ from schemas.errors import BusError, ServerError
 from services.runtime.bus import Bus
 from services.runtime.provision import provision
 from services.runtime.server import EmbeddedServer, find_binary
-from support.eventually import eventually
+from support.eventually import PATIENCE_S, eventually
 from support.natsd import freeze
 
 PARENT = """
@@ -118,7 +118,7 @@ async def test_it_runs_alone_as_a_command(tmp_path: Path) -> None:
         async with await Bus.connect(line.split()[4].rstrip(","), name="x") as bus:
             assert len(await provision(bus)) == 6
         child.send_signal(signal.SIGTERM)
-        assert child.wait(timeout=20) == 0
+        assert child.wait(timeout=PATIENCE_S) == 0
 
 
 async def test_only_the_admin_may_empty_the_log(natsd: EmbeddedServer, bus: Bus) -> None:

@@ -15,7 +15,7 @@ from services.runtime.bus import Bus
 from services.runtime.provision import delete_consumer, ensure_consumer
 from services.runtime.server import EmbeddedServer
 from services.runtime.take import Round, Taken, Taker
-from support.eventually import eventually
+from support.eventually import PATIENCE_S, eventually
 
 MODELS = ("a", "b", "c")
 GROUPS = [(group_durable("chat", model), 0) for model in MODELS]
@@ -79,7 +79,7 @@ async def test_four_hundred_tasks_are_each_taken_once_and_never_more_than_k_at_a
             await put(bus, dice.choice(MODELS), f"t{number}")
 
     producing = asyncio.create_task(produce())
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(PATIENCE_S):
         while len(got) < 400:
             k = dice.randint(1, 4)
             items = await taker.take(GROUPS, k, 1.0, sweep=dice.random() < 0.5)
@@ -219,8 +219,8 @@ async def test_a_lost_connection_ends_every_round_and_no_item_goes_to_a_dead_one
     with pytest.raises(BusError, match="while disconnected"):
         await taker.arm(GROUPS, 1, 10)
     await natsd.start()
-    assert await taker.bus.wait_connected(10)
-    assert await bus.wait_connected(10)
+    assert await taker.bus.wait_connected(PATIENCE_S)
+    assert await bus.wait_connected(PATIENCE_S)
     assert [await round_.close() for round_ in rounds] == [[], [], []]
     round_ = await eventually(lambda: _armed(taker))
     assert round_ is not None

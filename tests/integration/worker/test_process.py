@@ -16,7 +16,7 @@ from schemas.events import Options, TaskCompleted, TaskStarted, WorkerLeft, Work
 from schemas.work import Body
 from services.runtime.bus import Bus
 from services.runtime.server import EmbeddedServer
-from support.eventually import eventually
+from support.eventually import PATIENCE_S, eventually
 from support.llama import MODEL, llama
 from support.worker_bench import Bench
 
@@ -53,7 +53,7 @@ async def test_sigterm_finishes_the_answer_and_leaves_with_a_word(
     async with llama() as server:
         arguments = ("--server", natsd.url, "--backend", server.url, "--name", "desk")
         async with worker_process(tmp_path, *arguments) as process:
-            report = await bench.until_said(WorkerReported, within_s=30)
+            report = await bench.until_said(WorkerReported)
             assert (report.name, report.backend, report.slots) == ("desk", "llama.cpp", 1)
             assert (report.models[0].name, report.models[0].bytes, report.models[0].context) == (MODEL, 96576768, 2048)
             await bench.confirm(MODEL, worker=report.worker)
@@ -61,7 +61,7 @@ async def test_sigterm_finishes_the_answer_and_leaves_with_a_word(
             await bench.release("t1", MODEL, body=LONG, options=Options(max_tokens=60))
             await eventually(lambda: bench.tokens)
             process.send_signal(signal.SIGTERM)
-            async with asyncio.timeout(30):
+            async with asyncio.timeout(PATIENCE_S):
                 assert await process.wait() == 0
     end = await bench.until_said(TaskCompleted, "t1")
     assert end.tokens.output is not None and end.tokens.output > 20
@@ -77,7 +77,7 @@ async def test_a_killed_worker_comes_back_as_the_same_one_in_a_new_boot(
     async with llama() as server:
         arguments = ("--server", natsd.url, "--backend", server.url)
         async with worker_process(tmp_path, *arguments) as process:
-            first = await bench.until_said(WorkerReported, within_s=30)
+            first = await bench.until_said(WorkerReported)
             await bench.confirm(MODEL, worker=first.worker)
             await bench.ready(worker=first.worker)
             await bench.release("t1", MODEL, body=LONG, options=Options(max_tokens=400))
@@ -90,7 +90,7 @@ async def test_a_killed_worker_comes_back_as_the_same_one_in_a_new_boot(
                 reports = await bench.said(WorkerReported)
                 return reports[1] if len(reports) > 1 else None
 
-            again = await eventually(second, within_s=30)
+            again = await eventually(second)
             assert again is not None
             assert (again.worker, again.boot != started.boot) == (first.worker, True)
 
@@ -98,7 +98,7 @@ async def test_a_killed_worker_comes_back_as_the_same_one_in_a_new_boot(
 async def test_a_second_worker_in_one_directory_says_what_is_wrong(natsd: EmbeddedServer, tmp_path: Path) -> None:
     arguments = ("--server", natsd.url, "--backend", "http://127.0.0.1:9")
     async with worker_process(tmp_path, *arguments):
-        await eventually(lambda: (tmp_path / "worker-id").exists(), within_s=30)
+        await eventually(lambda: (tmp_path / "worker-id").exists())
         async with worker_process(tmp_path, *arguments) as second:
             _, said = await second.communicate()
     assert second.returncode == 1
@@ -110,7 +110,7 @@ async def test_a_worker_without_a_backend_waits_for_one_and_can_be_stopped(
 ) -> None:
     async with worker_process(tmp_path, "--server", natsd.url, "--backend", "http://127.0.0.1:9") as process:
         assert process.stderr is not None
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(PATIENCE_S):
             while b"backend_missing" not in await process.stderr.readline():
                 pass
             process.send_signal(signal.SIGTERM)

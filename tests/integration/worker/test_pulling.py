@@ -14,7 +14,7 @@ from services.runtime.bus import Bus
 from services.runtime.ids import new_id
 from services.runtime.server import EmbeddedServer
 from support.backends import Hang, Script, Stub, line, ollama_stand_in, vllm_stand_in
-from support.eventually import eventually
+from support.eventually import PATIENCE_S, eventually
 from support.worker_bench import WORKER, Bench, running_worker
 
 FILE = {"status": "pulling d1", "digest": "sha256:d1", "total": 100}
@@ -104,7 +104,7 @@ async def test_one_at_a_time_and_whoever_leaves_ends_it(bench: Bench, natsd: Emb
             (refused,) = await all_of(router, "other:1b")
             assert "downloading big:70b already" in str(refused.error)
             assert refused.code == "unavailable"
-        await asyncio.wait_for(ollama.client_gone.wait(), 5)
+        await asyncio.wait_for(ollama.client_gone.wait(), PATIENCE_S)
         ollama.scripts.append(WHOLE)
         assert (await all_of(router, "other:1b"))[-1].done
 

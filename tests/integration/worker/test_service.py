@@ -294,7 +294,7 @@ async def test_a_killed_nats_server_costs_no_running_attempt(natsd: EmbeddedServ
     await natsd.kill()
     gate.opened.set()
     await natsd.start()
-    end = await ready.until_said(TaskCompleted, "t1", within_s=20)
+    end = await ready.until_said(TaskCompleted, "t1")
     assert end.outcome == "ok"
     await ready.ready()
     assert len(await ready.said(TaskCompleted, "t1")) == 1

@@ -15,13 +15,13 @@ def test_a_function_gives_its_results_in_order() -> None:
 
 
 def test_sleeping_ends_at_the_wall() -> None:
-    ran = run_function("import select\ndef f():\n    select.select([], [], [], 60)", "f", [[]], wall_s=0.5)
+    ran = run_function("import select\ndef f():\n    select.select([], [], [], 60)", "f", [[]], wall_s=1.0)
     assert ran.problem is not None
 
 
 def test_a_process_that_only_waits_is_ended() -> None:
-    ran = run_function("import time\ndef f():\n    time.sleep(60)", "f", [[]], wall_s=0.5)
-    assert ran.problem == "did not end within 0.5 s"
+    ran = run_function("import time\ndef f():\n    time.sleep(60)", "f", [[]], wall_s=1.0)
+    assert ran.problem == "did not end within 1 s"
 
 
 def test_computing_for_ever_ends_by_the_processor_time() -> None:
@@ -30,13 +30,13 @@ def test_computing_for_ever_ends_by_the_processor_time() -> None:
 
 
 def test_a_machine_that_is_too_busy_to_run_it_is_no_wrong_answer() -> None:
-    ran = run_function("def f():\n    while True: pass", "f", [[]], cpu_s=600, wall_s=0.3)
-    assert (ran.problem, ran.unavailable) == (None, "the machine was too busy to run the code within 1.8 s")
+    ran = run_function("def f():\n    while True: pass", "f", [[]], cpu_s=600, wall_s=0.5)
+    assert (ran.problem, ran.unavailable) == (None, "the machine was too busy to run the code within 3 s")
 
 
 def test_a_program_that_computes_is_given_longer_where_the_machine_is_busy() -> None:
-    ran = run_function("def f():\n    for n in range(3_000_000): pass\n    return n", "f", [[]], wall_s=0.05, cpu_s=60)
-    assert ran.results == (2_999_999,) or ran.unavailable is not None
+    ran = run_function("def f():\n    for n in range(20_000_000): pass\n    return n", "f", [[]], wall_s=0.5, cpu_s=60)
+    assert ran.results == (19_999_999,) or ran.unavailable is not None
 
 
 def test_too_much_code_is_not_run() -> None:

@@ -15,6 +15,7 @@ from services.runtime.bus import Bus
 from services.runtime.clock import SystemClock
 from services.runtime.settings import Benchmarker as Settings
 from support.bench_world import World, info
+from support.eventually import PATIENCE_S
 
 
 def debt(model: str, worker: str, domain: str = "code", kind: str = "quality") -> Debt:
@@ -71,7 +72,7 @@ async def test_a_payment_that_waits_for_what_does_not_come_is_given_up() -> None
     service = benchmarker(idle_world(), waits, pay_most_s=0.01)
     service._begin(debt("a", "w1"))
     (payment,) = service._payments
-    await asyncio.wait_for(payment, 10)
+    await asyncio.wait_for(payment, PATIENCE_S)
     assert why_not(service, debt("a", "w1"), service._ground.now_us()) == "it was tried a moment ago"
 
 

@@ -19,7 +19,7 @@ from services.router.port import EndUpdate, StatusUpdate, TaskStatus, TokenUpdat
 from services.router.readers import Readers
 from services.runtime.bus import Bus
 from support.builders import TASK, build
-from support.eventually import eventually
+from support.eventually import PATIENCE_S, eventually
 
 ANSWER = Answer(task=TASK, attempt=1, model="m", worker="w", text="one two")
 
@@ -45,7 +45,7 @@ class Desks:
         self.readers.beat(lambda: queue)
 
     async def read(self) -> list[Update]:
-        async with asyncio.timeout(10), self.readers.follow(TASK) as updates:
+        async with asyncio.timeout(PATIENCE_S), self.readers.follow(TASK) as updates:
             return [update async for update in updates]
 
 

@@ -11,6 +11,7 @@ import pytest
 
 from schemas.errors import SettingsError
 from services.runtime.lifecycle import Lifecycle, run_service, supervise
+from support.eventually import PATIENCE_S
 
 SERVICE = """
 import asyncio, sys
@@ -100,4 +101,4 @@ def test_real_signals_drain_and_then_stop_a_process(kind: str) -> None:
         assert child.stdout.readline() == b"draining\n"
         if kind == "slow":
             child.send_signal(signal.SIGTERM)
-        assert child.wait(timeout=20) == 0
+        assert child.wait(timeout=PATIENCE_S) == 0

@@ -7,6 +7,7 @@ import pytest
 
 from schemas.errors import SettingsError
 from services.router.http.serving import listen
+from support.eventually import PATIENCE_S
 
 
 def test_a_port_that_is_taken_is_named() -> None:
@@ -31,6 +32,6 @@ async def test_tokens_are_sent_without_waiting_for_an_acknowledgement() -> None:
     server = await asyncio.start_server(accept, sock=listen("127.0.0.1", 0))
     async with server:
         _, writer = await asyncio.open_connection(*server.sockets[0].getsockname())
-        assert await asyncio.wait_for(delays.get(), 10) != 0
+        assert await asyncio.wait_for(delays.get(), PATIENCE_S) != 0
         writer.close()
         await writer.wait_closed()
