@@ -10,7 +10,7 @@ import math
 
 import msgspec
 
-from schemas.events import Measure, Prediction
+from schemas.events import Kind, Measure, Prediction
 
 FREE_LEAST = 0.25
 """The share of its speed that a machine keeps at the least while somebody else uses it; also what unknown use counts as."""
@@ -51,6 +51,12 @@ def factor(others_use: float | None, weight: float = 1.0, known: float = 1.0) ->
     """
     most = 1.0 - FREE_LEAST
     return 1.0 - known * (most if others_use is None else min(weight * others_use, most))
+
+
+def written_most(kind: Kind, max_tokens: int | None) -> int | None:
+    """How many tokens the answer can have; None: nobody has said. Embeddings are read and never written, whatever is known of
+    their model."""
+    return 0 if kind == "embedding" else max_tokens
 
 
 def predict(

@@ -119,13 +119,14 @@ class Door:
         if len(tasks) + len(self._entering) < least:
             return  # however many of them wait
         waiting = [(name, t.submitted.client) for name, t in tasks.items() if t.terminal is None and t.live is None]
-        running = [t.submitted.client for t in tasks.values() if t.live is not None]
-        entering = [(name, whose) for name, whose in self._entering.items() if self._desk.state.task(name) is None]
-        if len(waiting) + len(entering) < least:
+        waiting += [(name, whose) for name, whose in self._entering.items() if self._desk.state.task(name) is None]
+        own = sum([whose == client for _, whose in waiting])
+        if own < self.places.client and len(waiting) < self.places.total:
             return
+        running = [t.submitted.client for t in tasks.values() if t.live is not None]
         mine = [name for name, whose in waiting if whose == client] or [name for name, _ in waiting]
         crowd = Crowd(
-            waiting=(*waiting, *entering), running=len(running), running_mine=sum(whose == client for whose in running)
+            waiting=tuple(waiting), running=len(running), running_mine=sum(whose == client for whose in running)
         )
         if (busy := refusal(client, crowd, self.places, self._desk.starts(mine))) is not None:
             raise busy

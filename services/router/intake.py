@@ -12,6 +12,7 @@ import msgspec
 from schemas.errors import UnknownModel, UnknownRoute
 from schemas.events import Domain, Options, PayloadRef, Sizes, TaskSubmitted, Wants
 from schemas.language import language_of
+from schemas.prediction import written_most
 from schemas.sizes import sizes_of, text_of
 from schemas.subjects import body_subject
 from services.router.domains import Rule, classify
@@ -79,7 +80,7 @@ def request_from(new: NewTask, asked: Asked) -> RouteRequest:
     return RouteRequest(
         domain=asked.domain.label,
         prompt_tokens=asked.sizes.prompt_tokens,
-        max_tokens=asked.options.max_tokens,
+        max_tokens=written_most(new.kind, asked.options.max_tokens),
         wants=asked.wants,
         kind=new.kind,
         urgency=new.urgency,

@@ -63,7 +63,7 @@ class _Then:
         stats: Statistics,
     ) -> None:
         self._released, self._workers, self._stats = released, workers, stats
-        self._domain, self._sizes, self._options = submitted.domain.label, submitted.sizes, submitted.options
+        self._domain, self._sizes = submitted.domain.label, submitted.sizes
         self._slider = routed.policy.weights["slider"] if released.slider is None else released.slider
         self._now_us = int(released.at * 1e6)
         self.inputs = {given.worker: given for given in released.inputs}
@@ -77,7 +77,7 @@ class _Then:
 
     def price(self, model: str, worker: str) -> _Price:
         speed = self._speed(model, worker)
-        parts = parts_of(speed, self.machines[worker], model, self._sizes.prompt_tokens, self._options.max_tokens)
+        parts = parts_of(speed, self.machines[worker], model, self._sizes.prompt_tokens, self._request.max_tokens)
         others_s = self._others_s(model)
         predicted = Prediction(
             wait_s=parts.wait_s,

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from schemas.events import ModelInfo
-from schemas.prediction import TYPICAL_PROMPT_TOKENS
+from schemas.prediction import TYPICAL_PROMPT_TOKENS, written_most
 from schemas.subjects import group_durable, lane_durable
 from services.router.dispatch.completion import Machine, Parts, Speed, parts_of, service_s
 from services.router.dispatch.live import Live
@@ -110,7 +110,7 @@ class Bids:
                 return offers[index]
         if len(self.machines) * len(self.pairs(task)) <= FEW:
             return self._least(task, self.all(task, behind, counts, without))
-        prompt, most = task.submitted.sizes.prompt_tokens, task.submitted.options.max_tokens
+        prompt, most = _sizes_of(task)
         best: Offer | None = None
         rank: tuple[bool, float, int, int] | None = None
         for model, others_s, base_s, (machine, speed, priority) in self._places(task, behind, counts, without):
@@ -140,7 +140,7 @@ class Bids:
         asked = (task.submitted.task, behind, without)
         if self._asked == asked:
             return self._offers
-        prompt, most = task.submitted.sizes.prompt_tokens, task.submitted.options.max_tokens
+        prompt, most = _sizes_of(task)
         found = []
         for model, others_s, base_s, (machine, speed, priority) in self._places(task, behind, counts, without):
             parts = parts_of(speed, machine, model, prompt, most)
@@ -233,6 +233,12 @@ def _offer(
         model, machine.worker, parts, others_s, speed.quality, cost_s, free, machine.fresh, len(machine.ends),
         machine.slots, priority,
     )  # fmt: skip
+
+
+def _sizes_of(task: Task) -> tuple[int, int | None]:
+    """Tokens of its prompt, and the most that its answer can have."""
+    submitted = task.submitted
+    return submitted.sizes.prompt_tokens, written_most(submitted.kind, submitted.options.max_tokens)
 
 
 def _failed_on(task: Task) -> frozenset[str]:

@@ -93,7 +93,7 @@ class Machine:
         """Put an attempt behind all that is there: its end joins the others, which move by what it takes from them."""
         rest = running_then(self.ends, self.slots)
         wait = parts.wait_s
-        if beta and rest:
+        if beta and parts.decode_s and rest:
             together = 1.0 + beta * (len(rest) - 1)
             rest = [end + beta * min(end / together, parts.decode_s) for end in rest]
         ends = sorted(wait + end for end in rest)
@@ -136,7 +136,7 @@ def parts_of(speed: Speed, machine: Machine, model: str, prompt_tokens: int, max
     decode_s = output / (speed.decode * share)
     load_s = 0.0 if model in machine.loaded else speed.load_s
     sharing_s, beta = 0.0, speed.slowdown
-    if machine.slots > 1 and beta and machine.ends:
+    if machine.slots > 1 and beta and decode_s and machine.ends:
         rest = running_then(machine.ends, machine.slots)
         if rest:
             together = 1.0 + beta * (len(rest) - 1)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from schemas.events import Credit, RunningAttempt, WorkerLoad
+from schemas.prediction import written_most
 from services.router.dispatch.completion import LEAST_LEFT_S, Machine, left_s, service_s
 from services.router.dispatch.glance import Placed, glance_at
 from services.router.dispatch.live import ALIVE_S, FRESH_S, Heard, Live
@@ -140,4 +141,5 @@ def _predicted_s(machine: Machine, task: Task, attempt: Attempt, state: RouterSt
     report = state.workers[machine.worker].report
     info = next((m for m in report.models if m.name == attempt.model), None)
     speed = outlook.speed(attempt.model, submitted.domain.label, machine.worker, info)
-    return service_s(speed, machine, submitted.sizes.prompt_tokens, submitted.options.max_tokens)
+    most = written_most(submitted.kind, submitted.options.max_tokens)
+    return service_s(speed, machine, submitted.sizes.prompt_tokens, most)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from schemas.events import Kind, TaskSubmitted, Urgency, Verdict, Wants
+from schemas.prediction import written_most
 from services.router.policy.needs import needs_of
 from services.router.policy.routes import Target
 
@@ -32,7 +33,7 @@ def request_of(submitted: TaskSubmitted) -> RouteRequest:
     return RouteRequest(
         domain=submitted.domain.label,
         prompt_tokens=submitted.sizes.prompt_tokens,
-        max_tokens=submitted.options.max_tokens,
+        max_tokens=written_most(submitted.kind, submitted.options.max_tokens),
         wants=submitted.wants,
         kind=submitted.kind,
         urgency=submitted.urgency,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
+import msgspec
 import pytest
 
 from schemas import events
@@ -170,3 +171,17 @@ def test_what_others_use_visibly_makes_a_machine_dearer() -> None:
     desk.says("w1", ("m",), use=0.5)
     assert best(desk, "t1").cost_s == before + 12.0  # reading and answering, twice as slow
     assert SPEED.quality == 0.5
+
+
+@pytest.mark.parametrize(("kind", "decode_s", "sharing_s"), [("chat", 10.0, 8.0), ("embedding", 0.0, 0.0)])
+def test_embeddings_are_read_and_never_written_whatever_is_known_of_their_model(
+    kind: events.Kind, decode_s: float, sharing_s: float
+) -> None:
+    """Nor does what runs beside them make them wait: a machine looked slower for each of its streams."""
+    desk = Planning(UNLIMITED, {("m", "w1"): taking(10.0)._replace(slowdown=1.0)})
+    desk.joins("w1", "m", free=2)
+    desk.busy("w1", "t0", free=1, left_s=8.0)
+    desk.arrives("t1", model="m")
+    desk.task("t1").submitted = msgspec.structs.replace(desk.task("t1").submitted, kind=kind)
+    parts = best(desk, "t1").parts
+    assert (parts.decode_s, parts.sharing_s) == (pytest.approx(decode_s), pytest.approx(sharing_s))
