@@ -188,7 +188,8 @@ async def router(running: AsyncExitStack, folder: Path, sync: Sync) -> tuple[Emb
 @asynccontextmanager
 async def fleet(folder: Path, urls: dict[str, str], sync: Sync) -> AsyncIterator[Fleet]:
     config = folder / "headrace.toml"
-    config.write_text(f"[worker]\nslots = {SLOTS}\n")
+    # Not local: they are one machine, and each would take the bench itself for somebody else's work there.
+    config.write_text(f"[worker]\nslots = {SLOTS}\nlocal = false\n")
     async with AsyncExitStack() as running:
         server, service = await router(running, folder, sync)
         router_url = await running.enter_async_context(serving(create_app(service), "127.0.0.1", 0))

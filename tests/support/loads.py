@@ -8,9 +8,13 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Awaitable, Callable
+from itertools import count
 from statistics import median, quantiles
 
 import psutil
+
+NUMBERS = count()
+"""No two requests of a process have the same: who asks the same again within a minute is taken to be unhappy with the answer."""
 
 Ask = Callable[[int], Awaitable[None]]
 """The request's number; returns when its answer is whole, and raises where it is none."""
@@ -22,25 +26,28 @@ async def open_load(ask: Ask, *, rate: float, seconds: float, rng: random.Random
     start = loop.time()
     for number in range(int(seconds * rate)):
         await until(start + (number + rng.random()) / rate - loop.time())
-        asked.append(asyncio.create_task(_timed(ask, number)))
+        asked.append(asyncio.create_task(_timed(ask, next(NUMBERS))))
     return await asyncio.gather(*asked)
 
 
 async def closed_load(ask: Ask, *, clients: int, seconds: float, warm_up_s: float = 1.0) -> float:
-    """Answers a second, once ``warm_up_s`` have passed."""
-    loop, numbers, counted = asyncio.get_running_loop(), iter(range(1 << 40)), 0
-    start = loop.time() + warm_up_s
+    """Answers a second, once ``warm_up_s`` have passed. The clients begin one after the other within that time: where all begin
+    at once and each task takes as long as the others, they come and go as one, for ever."""
+    loop, counted = asyncio.get_running_loop(), 0
+    began = loop.time()
+    start = began + warm_up_s
     end = start + seconds
 
-    async def one() -> None:
+    async def one(number: int) -> None:
         nonlocal counted
+        await until(began + warm_up_s * number / clients - loop.time())
         while loop.time() < end:
-            await ask(next(numbers))
+            await ask(next(NUMBERS))
             counted += start <= loop.time() < end
 
     async with asyncio.TaskGroup() as group:
-        for _ in range(clients):
-            group.create_task(one())
+        for number in range(clients):
+            group.create_task(one(number))
     return counted / seconds
 
 

@@ -84,7 +84,7 @@ class Sleepers:
 async def work(life: Lifecycle, nats_url: str, name: str, slots: str, model: str, prefill: str) -> None:
     backend = Sleeper(name, model, float(prefill))
     async with await Bus.connect(nats_url, name=name) as bus:
-        settings = Worker(name=name, slots=int(slots))
+        settings = Worker(name=name, slots=int(slots), local=False)  # it has no machine of its own to read
         await WorkerService(bus, backend, await backend.identify(), f"w-{name}", settings, {}).run(life)
 
 
