@@ -17,7 +17,15 @@ from schemas.events import Options
 from schemas.work import Body
 from services.worker.backends.detect import detect
 from services.worker.backends.port import Backend, BackendRequest, Chunk, Finish
-from support.backends import Stub, lm_studio_stand_in, ollama_stand_in, vllm_stand_in
+from support.backends import (
+    Script,
+    Stub,
+    lm_studio_stand_in,
+    ollama_done,
+    ollama_frame,
+    ollama_stand_in,
+    vllm_stand_in,
+)
 from support.docker import Unavailable
 from support.llama import MODEL, llama
 from support.ollama import MODEL as OLLAMA_MODEL, ollama
@@ -280,3 +288,17 @@ async def test_lm_studio_says_whether_a_model_sees(http_lm_studio: Stub) -> None
 async def http_lm_studio() -> AsyncIterator[Stub]:
     async with lm_studio_stand_in() as stub:
         yield stub
+
+
+async def test_a_call_that_ollama_gives_no_id_has_one_of_its_own() -> None:
+    """Clients answer a call by its id, in a conversation that may hold many."""
+    call = {"function": {"name": "f", "arguments": {}}}
+    async with ollama_stand_in() as stub, AsyncExitStack() as stack:
+        backend = await detect(stub.url)
+        stack.push_async_callback(backend.aclose)
+        seen: set[str] = set()
+        for _ in range(2):
+            stub.scripts.append(Script([ollama_frame(tool_calls=[call, call]), ollama_done()]))
+            chunks, _finish = await whole(backend, ask("m:latest", "Hi"))
+            seen |= {each["id"] for chunk in chunks for each in chunk.tool_calls}
+    assert len(seen) == 4

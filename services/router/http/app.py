@@ -37,6 +37,8 @@ from services.router.port import RouterPort
 from services.runtime.logs import logger
 
 log = logger("http")
+STEPS_MAX = 8
+"""A longer path is nobody's slip."""
 
 
 def create_app(router: RouterPort, *, timing: Timing | None = None, access: Access | None = None) -> FastAPI:
@@ -82,7 +84,9 @@ async def _on_http(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     allowed = (error.headers or {}).get("allow") or (error.headers or {}).get("Allow")
     may = f", only {allowed}" if error.status_code == 405 and allowed else ""
-    words = f"{request.method} {request.url.path}: {error.detail}{may}; GET /openapi.json lists the paths"
+    meant = _meant(request) if error.status_code == 404 else None
+    ask = f"; is {meant} meant? A client's base URL may lack its /v1, or have too much" if meant else ""
+    words = f"{request.method} {request.scope['path']}: {error.detail}{may}{ask}; GET /openapi.json lists the paths"
     return _answer(request, http_problem(error.status_code, words))
 
 
@@ -98,5 +102,16 @@ async def _on_crash(request: Request, error: Exception) -> Response:
     return _answer(request, INTERNAL)
 
 
+def _meant(request: Request) -> str | None:
+    """A path of ours that this one nearly is: without its beginning, with one before it, with a slash too many."""
+    known = request.app.openapi()["paths"].keys() - {"/"}
+    steps = [step for step in request.scope["path"].split("/") if step]
+    if not 0 < len(steps) <= STEPS_MAX:
+        return None
+    tails = ["/" + "/".join(steps[at:]) for at in range(len(steps))]
+    near = [f"{before}{tails[0]}" for before in ("", "/v1", "/api")]
+    return next((path for path in (*near, *tails) if path in known), None)
+
+
 def _answer(request: Request, problem: Problem) -> Response:
-    return respond_to(request.url.path, problem)
+    return respond_to("/" + request.scope["path"].lstrip("/"), problem)

@@ -39,6 +39,8 @@ def model_routes(router: RouterPort) -> APIRouter:
 
     @routes.get("/v1/models/{model:path}")
     async def one(model: str, request: Request) -> Response:
+        if not model:
+            return await models(request)  # a slash at its end
         rows = {row["id"]: row for row in _rows(router, started_at)}
         name = model if model in rows else resolve_model(router.fleet(), model)
         if name is None or name not in rows:

@@ -20,6 +20,8 @@ from services.router.port import TooLarge
 MAX_BODY_BYTES = 32 * 1024 * 1024
 """PROTOCOL.md, "Sizes": a chat with a dozen photographs fits, a film does not."""
 
+BOM = b"\xef\xbb\xbf"
+"""Windows' editors and its older PowerShell write it before any text."""
 PATIENCE_S = 30.0
 PACE_BYTES_S = 16 * 1024
 """A body may take ``PATIENCE_S``, and a second more for each 16 KiB: a tenth of what a bad mobile network carries."""
@@ -82,6 +84,7 @@ async def read_body(request: Request, limit: int = MAX_BODY_BYTES) -> bytes:
 
 
 def parse_object(data: bytes) -> dict[str, Any]:
+    data = data.removeprefix(BOM)
     if not data.strip():
         raise BadRequest("the body is empty; send one JSON object")
     try:

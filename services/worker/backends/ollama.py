@@ -8,6 +8,7 @@ can end without ``done``. It never sends ``keep_alive``: the owner of the machin
 from __future__ import annotations
 
 import re
+import uuid
 from collections.abc import AsyncGenerator
 from typing import Any
 
@@ -184,7 +185,9 @@ def _tool_call(position: int, call: dict[str, Any]) -> dict[str, Any]:
     if not isinstance(arguments, str):
         arguments = msgspec.json.encode(arguments or {}).decode()
     named = {"name": function.get("name", ""), "arguments": arguments}
-    return {"index": position, "id": call.get("id") or f"call_{position}", "type": "function", "function": named}
+    # Clients know a call by its id for a whole conversation: one by its place would come again with each answer.
+    identity = call.get("id") or f"call_{uuid.uuid4().hex[:24]}"
+    return {"index": position, "id": identity, "type": "function", "function": named}
 
 
 def _finish(frame: dict[str, Any]) -> Finish:

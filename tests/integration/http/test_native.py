@@ -187,6 +187,28 @@ async def test_unknown_paths_and_methods_are_named(http: httpx.AsyncClient) -> N
     assert "PUT /route: Method Not Allowed, only POST; GET /openapi.json" in reply.json()["error"]["message"]
 
 
+@pytest.mark.parametrize(
+    ("path", "meant"),
+    [
+        ("/chat/completions", "/v1/chat/completions"),
+        ("/v1/chat/completions/", "/v1/chat/completions"),
+        ("//v1/chat/completions", "/v1/chat/completions"),
+        ("/v1/v1/messages", "/v1/messages"),
+        ("/openai/v1/responses", "/v1/responses"),
+        ("/chat", "/api/chat"),
+        ("/api/tags/", "/api/tags"),
+    ],
+)
+async def test_a_base_url_that_is_nearly_right_is_told_what_is(http: httpx.AsyncClient, path: str, meant: str) -> None:
+    reply = await http.post(f"http://router{path}", json={})
+    assert reply.status_code == 404
+    assert f"POST {path}: Not Found; is {meant} meant?" in reply.text
+
+
+async def test_the_models_may_have_a_slash_at_their_end(http: httpx.AsyncClient) -> None:
+    assert (await http.get("/v1/models/")).json() == (await http.get("/v1/models")).json()
+
+
 async def test_what_a_newcomer_reads_at_the_root_names_paths_that_there_are(http: httpx.AsyncClient) -> None:
     words = (await http.get("/")).text
     named = set(re.findall(r"(?<!\w)/[a-z][\w./]*", words)) - {"/task/", "/explain/", "/stream"}

@@ -69,3 +69,9 @@ def test_what_a_backend_would_stumble_over_is_refused_before(message: dict[str, 
     with pytest.raises(BadRequest) as refused:
         check_messages([{"role": "assistant", **message}])
     assert refused.value.field == field
+
+
+def test_what_windows_writes_before_a_text_is_no_fault() -> None:
+    assert parse_object(b'\xef\xbb\xbf{"a": 1}') == {"a": 1}
+    with pytest.raises(BadRequest, match="empty"):
+        parse_object(b"\xef\xbb\xbf")
