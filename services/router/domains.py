@@ -46,9 +46,11 @@ class Clue(NamedTuple):
 
 
 class Rule(NamedTuple):
-    """One label's evidence. ``phrases_en`` by their first word, padded with blanks, so that they match whole words only."""
+    """One label's evidence. ``phrases_en`` by their first word, padded with blanks, so that they match whole words only;
+    ``first_words`` are all of both kinds: most labels have none of a text's."""
 
     label: str
+    first_words: frozenset[str]
     words_en: frozenset[str]
     phrases_en: dict[str, tuple[str, ...]]
     words_ja: tuple[str, ...]
@@ -96,7 +98,7 @@ def _rule(label: str, built_in: Mapping[str, Sequence[str]], extra: Mapping[str,
         if " " in entry:
             first = entry.partition(" ")[0]
             phrases[first] = (*phrases.get(first, ()), f" {entry} ")
-    return Rule(label, words, phrases, tuple(japanese), tuple(clues))
+    return Rule(label, words.union(phrases), words, phrases, tuple(japanese), tuple(clues))
 
 
 def classify(text: str, rules: Sequence[Rule]) -> Domain:
@@ -125,9 +127,11 @@ def _first(pair: tuple[float, str]) -> float:
 
 
 def _score(rule: Rule, seen: _Sample) -> float:
-    score = float(len(rule.words_en & seen.words) + len(rule.words_en & seen.edge_words))
-    for first in rule.phrases_en.keys() & seen.words:
-        score += _hits(rule.phrases_en[first], seen.spaced)
+    score = 0.0
+    if not rule.first_words.isdisjoint(seen.words):
+        score += len(rule.words_en & seen.words) + len(rule.words_en & seen.edge_words)
+        for first in rule.phrases_en.keys() & seen.words:
+            score += _hits(rule.phrases_en[first], seen.spaced)
     if not seen.text.isascii():
         score += _hits(rule.words_ja, seen.text)
     return score + _PATTERN_WEIGHT * sum([clue.is_in(seen) for clue in rule.clues])

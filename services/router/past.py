@@ -18,6 +18,7 @@ from schemas.work import Answer, decode_wire
 from services.router.dispatch.state import RouterState
 from services.router.port import TaskStatus
 from services.router.view import status_of
+from services.runtime.answers import Answer as Reply
 from services.runtime.bus import Bus
 
 ANSWER_S = 5.0
@@ -106,6 +107,22 @@ async def answer(bus: Bus, task: str) -> Answer | None:
         if isinstance(event, TaskCompleted):
             return await answer_at(bus, event)
     return None
+
+
+def asking_answer_at(bus: Bus, completed: Terminal) -> Reply | None:
+    """The question of ``answer_at`` leaves now, and ``answer_in`` reads what comes; None where it cannot, or there is none."""
+    if not isinstance(completed, TaskCompleted) or completed.answer is None:
+        return None
+    return bus.asking_last_for("TASKS", completed.answer.subject)
+
+
+def answer_in(reply: Reply) -> Answer | None:
+    """None: no answer came to this one try, or not a message. ``answer_at`` tries on, and says what is wrong."""
+    message = None if reply.cancelled() else reply.result()
+    headers = message.headers if message is not None else None
+    if message is None or headers is None or headers.status is not None:
+        return None
+    return decode_wire(message.data, Answer)
 
 
 async def answer_at(bus: Bus, completed: Terminal) -> Answer | None:

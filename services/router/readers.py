@@ -9,12 +9,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any
 
 import msgspec
 
-from schemas.errors import HeadraceError
-from schemas.events import AnyEvent, TaskCompleted
+from schemas.errors import HeadraceError, InvalidEvent
+from schemas.events import AnyEvent, TaskCompleted, Terminal
 from schemas.work import Answer
 from services.router import past
 from services.router.desk import Desk
@@ -23,6 +24,7 @@ from services.router.follow import Channels
 from services.router.port import TaskStatus, Update
 from services.router.rises import is_news
 from services.router.view import status_of
+from services.runtime.answers import Answer as Reply
 from services.runtime.bus import Bus
 from services.runtime.logs import logger
 
@@ -43,8 +45,10 @@ class Readers:
         self._lookups: set[asyncio.Task[None]] = set()
         self._placed: dict[str, tuple[TaskStatus, float]] = {}
         self._looked_at = -PLACES_S
+        self._closed = False
 
     async def close(self) -> None:
+        self._closed = True
         for task in self._lookups:
             task.cancel()
         if self._lookups:
@@ -77,7 +81,7 @@ class Readers:
         if task is not None and task.terminal is None:
             self._channels.moved(self.status(task))
         elif task is not None and event is task.terminal and channel.had_reader:
-            self._look_up(self._end(task))
+            self._ended(task, task.terminal)
         elif task is not None and event is task.terminal:
             self._channels.close(task_id)  # nobody listened: whoever comes later gets the stored answer
 
@@ -119,6 +123,24 @@ class Readers:
             yield self._channels.read(queue)
         finally:
             self._channels.leave(channel, queue, self._desk.now)
+
+    def _ended(self, task: Task, terminal: Terminal) -> None:
+        """Its answer is asked for once without a task of its own: nearly always that is enough."""
+        asked = past.asking_answer_at(self._bus, terminal)
+        if asked is None:
+            self._look_up(self._end(task))
+        else:
+            asked.add_done_callback(partial(self._answered, task))
+
+    def _answered(self, task: Task, asked: Reply) -> None:
+        try:
+            answer = past.answer_in(asked)
+        except InvalidEvent:
+            answer = None  # said by whoever looks again
+        if answer is not None:
+            self._channels.ended(self.status(task), answer, self._desk.now)
+        elif not self._closed:
+            self._look_up(self._end(task))
 
     async def _end(self, task: Task) -> None:
         ended = task.terminal

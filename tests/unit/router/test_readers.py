@@ -141,3 +141,26 @@ async def test_places_are_told_at_most_once_a_second_and_stay_in_what_is_told_be
         told = [await anext(updates) for _ in range(3)]
     seen = [(update.status.position, update.status.eta_s) for update in told if isinstance(update, StatusUpdate)]
     assert seen == [(3, 12.0), (3, 12.0), (1, 4.0)]
+
+
+async def test_what_does_not_come_at_the_first_try_is_looked_up(desks: Desks, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The answer to the one question was lost with its connection."""
+    lost: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+    monkeypatch.setattr(desks.readers._bus, "asking_last_for", lambda *_: lost)
+    desks.tell(SUBMITTED)
+    reading = asyncio.create_task(desks.read())
+    await eventually(lambda: (channel := desks.channels.get(TASK)) is not None and channel.readers)
+    desks.tell(COMPLETED)
+    lost.set_result(None)
+    last = (await reading)[-1]
+    assert isinstance(last, EndUpdate) and last.answer == ANSWER
+
+
+async def test_an_answer_that_cannot_be_read_ends_its_task_all_the_same(desks: Desks, bus: Bus) -> None:
+    await bus.publish_stored(answer_subject("me", TASK, 1), b"{", "another")
+    desks.tell(SUBMITTED)
+    reading = asyncio.create_task(desks.read())
+    await eventually(lambda: (channel := desks.channels.get(TASK)) is not None and channel.readers)
+    desks.tell(COMPLETED)
+    last = (await reading)[-1]
+    assert isinstance(last, EndUpdate) and (last.status.state, last.answer) == ("completed", None)
