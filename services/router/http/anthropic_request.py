@@ -143,7 +143,8 @@ def messages_of(request: Counted) -> tuple[dict[str, Any], ...]:
     messages: list[dict[str, Any]] = []
     if request.system:
         texts = [_unbilled(part["text"]) for part in _parts(request.system, "system") if part["type"] == "text"]
-        messages.append({"role": "system", "content": "\n\n".join(text for text in texts if text)})
+        if content := "\n\n".join(text for text in texts if text):
+            messages.append({"role": "system", "content": content})
     if not request.messages:
         raise BadRequest("messages is empty; send at least one message", "messages")
     for at, message in enumerate(request.messages):

@@ -17,7 +17,7 @@ from schemas.work import Answer
 from services.router.http.headers import task_headers, worker_name
 from services.router.http.live import Line, Live, Timing
 from services.router.http.ollama_reply import Frames, figures, whole
-from services.router.http.problems import Problem, ollama_form, respond
+from services.router.http.problems import NO_ANSWER, Problem, ollama_form, respond, restarted
 from services.router.http.windows import problem_in
 from services.router.port import (
     EndUpdate,
@@ -31,9 +31,6 @@ from services.router.port import (
 )
 
 NDJSON = {"content-type": "application/x-ndjson", "cache-control": "no-store", "x-accel-buffering": "no"}
-NO_ANSWER = Problem(
-    status=502, code="answer_lost", message="the task completed, but its answer could not be read; send it again"
-)
 BodyOf = Callable[[TaskStatus, Answer, dict[str, Any]], Any]
 
 
@@ -139,7 +136,7 @@ class OllamaStream(OllamaLive):
         if isinstance(update, StatusUpdate) and update.status.model is not None:
             self._say_model(update.status.model)
         if isinstance(update, RestartUpdate) and self._sent_any:
-            await self.on_failure(line, _restarted(update))
+            await self.on_failure(line, restarted(update.reason))
             return True
         return await super().on_update(line, update)
 
@@ -199,8 +196,3 @@ def _cut(vector: tuple[float, ...], dimensions: int | None) -> tuple[float, ...]
     short = vector[:dimensions]
     length = math.sqrt(sum(x * x for x in short))
     return tuple(x / length for x in short) if length else short
-
-
-def _restarted(update: RestartUpdate) -> Problem:
-    words = f"the answer broke off ({update.reason}) and was begun again; this protocol cannot take text back: send it again"
-    return Problem(status=502, code="restarted", message=words)

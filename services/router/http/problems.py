@@ -109,6 +109,20 @@ def http_problem(status: int, detail: str) -> Problem:
 INTERNAL = Problem(status=500, code="internal", message="the router failed at this request; its log says where")
 
 
+NO_ANSWER = Problem(
+    status=502, code="answer_lost", message="the task completed, but its answer could not be read; send it again"
+)
+
+
+def restarted(reason: str) -> Problem:
+    """Of a task that was begun again after text of it was delivered, to clients that take none back."""
+    return Problem(
+        status=502,
+        code="restarted",
+        message=f"the answer broke off ({reason}) and was begun again; this protocol cannot take text back: send it again",
+    )
+
+
 def problem_of_end(status: TaskStatus) -> Problem | None:
     """None where the task completed; otherwise what to tell somebody who waited for its answer."""
     detail = status.detail or status.reason or "no reason was given"
@@ -211,10 +225,7 @@ def form_of(path: str) -> Form:
     return next((form for beginning, form in FORMS if path.startswith(beginning)), native_form)
 
 
-def respond(
-    problem: Problem, *, openai: bool = False, form: Form | None = None, headers: Mapping[str, str] | None = None
-) -> Response:
-    form = form or (openai_form if openai else native_form)
+def respond(problem: Problem, *, form: Form = native_form, headers: Mapping[str, str] | None = None) -> Response:
     status = _OLLAMA_STATUS.get(problem.status, problem.status) if form is ollama_form else problem.status
     all_headers = dict(headers or {})
     if problem.retry_after_s is not None:

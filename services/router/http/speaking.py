@@ -20,7 +20,7 @@ from schemas.work import Answer
 from services.router.http.chat_reply import Told
 from services.router.http.headers import task_headers, worker_name
 from services.router.http.live import STOPPED, Lasting, Line, Timing
-from services.router.http.problems import Form, Problem, openai_form, respond
+from services.router.http.problems import NO_ANSWER, Form, Problem, openai_form, respond
 from services.router.http.windows import problem_in
 from services.router.port import (
     EndUpdate,
@@ -28,10 +28,6 @@ from services.router.port import (
     Submitted,
     TaskStatus,
     Update,
-)
-
-NO_ANSWER = Problem(
-    status=502, code="answer_lost", message="the task completed, but its answer could not be read; send it again"
 )
 
 

@@ -13,7 +13,7 @@ from schemas.tool_calls import rest as rest_of_calls
 from schemas.work import Answer
 from services.router.http.chat_reply import Told
 from services.router.http.live import SSE_HEADERS, Line, Timing
-from services.router.http.problems import Form, Problem, openai_form
+from services.router.http.problems import Form, Problem, openai_form, restarted
 from services.router.http.speaking import Broken, Talk, summed
 from services.router.http.windows import problem_in
 from services.router.policy.routes import AUTO
@@ -90,7 +90,7 @@ class Streamed(Talk):
             case StatusUpdate(status=status):
                 await self._on_status(line, at, status)
             case RestartUpdate() if voice.sent_any:
-                raise Broken(restarted(update))
+                raise Broken(restarted(update.reason))
             case EndUpdate():
                 await self._on_end(line, at, update)
                 return True
@@ -161,11 +161,3 @@ class _Voice:
             logprobs=answer.logprobs,
         )  # fmt: skip
         return (whole,)
-
-
-def restarted(update: RestartUpdate) -> Problem:
-    return Problem(
-        status=502,
-        code="restarted",
-        message=f"the answer broke off ({update.reason}) and was begun again; this protocol cannot take text back: send it again",
-    )

@@ -41,7 +41,7 @@ class TaskStream(Live):
         if line.is_open:
             await line.write(sse_event("error", native_form(problem)["error"]))
         else:
-            response = respond(problem, openai=False)
+            response = respond(problem)
             await line.open(dict(response.headers), problem.status)
             await line.write(bytes(response.body))
         await line.close()

@@ -105,6 +105,8 @@ async def test_claude_codes_changing_first_line_keeps_nobody_from_a_cache(
         told: Any = system
         await client.messages.create(model="qwen3", max_tokens=9, messages=hi, system=told)
         assert router.last.asked.body.messages[0] == {"role": "system", "content": "You are kind."}
+    await client.messages.create(model="qwen3", max_tokens=9, messages=hi, system=line.format("c3"))
+    assert [message["role"] for message in router.last.asked.body.messages] == ["user"]
 
 
 async def test_a_conversation_with_tools_and_images_becomes_chat_messages(

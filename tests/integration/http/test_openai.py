@@ -293,7 +293,7 @@ async def test_busy_is_429_or_503_with_retry_after(client: openai.AsyncOpenAI, r
 @pytest.mark.parametrize(
     ("failure", "status", "code"),
     [
-        ("rejected", 400, "rejected"),
+        ("rejected", 400, "context_length_exceeded"),
         ("timeout", 504, "timeout"),
         ("not_started", 503, "not_started"),
         ("oom", 502, "oom"),

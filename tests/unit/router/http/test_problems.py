@@ -50,5 +50,5 @@ def test_every_failure_class_has_words_and_a_status(failure: FailureClass) -> No
 
 @pytest.mark.parametrize(("seconds", "header"), [(0.0, "1"), (0.2, "1"), (1.0, "1"), (1.01, "2"), (90.0, "90")])
 def test_retry_after_is_in_whole_seconds_and_never_zero(seconds: float, header: str) -> None:
-    response = respond(problem_of(Busy("x", retry_after_s=seconds)), openai=True)
+    response = respond(problem_of(Busy("x", retry_after_s=seconds)), form=openai_form)
     assert response.headers["retry-after"] == header
