@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
+import msgspec
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
@@ -23,6 +25,8 @@ from services.router.policy.routes import AUTO
 from services.router.port import RouterPort
 
 PREFIX = "resp_"
+REFERENCE = re.compile(r"(?:msg|rs)_(?P<text>[A-Za-z0-9-]{1,64})|(?:fc|ctc)_(?P<call>[A-Za-z0-9-]{1,64})_\d+")
+"""Our own names of a response's items (``Shape``), which hold the task's."""
 
 
 def responses_routes(router: RouterPort, timing: Timing) -> APIRouter:
@@ -35,6 +39,7 @@ def responses_routes(router: RouterPort, timing: Timing) -> APIRouter:
         before: list[dict[str, Any]] = []
         if asked.previous_response_id is not None:
             before = await _before(router, asked.previous_response_id, client_of(request.headers))
+        asked = msgspec.structs.replace(asked, input=await _whole(router, asked.input, client_of(request.headers)))
         task = responses_task(asked, values, before, request.headers, router.fleet())
         submitted = await router.submit(task)
         shape = Shape(asked, submitted.task, now_s(), asked.model or AUTO)
@@ -62,6 +67,31 @@ def responses_routes(router: RouterPort, timing: Timing) -> APIRouter:
     return routes
 
 
+async def _whole(router: RouterPort, given: Any, client: str) -> Any:
+    """The input with the items of former responses that are only named in it, as Vercel's AI SDK does from the second turn on."""
+    if not isinstance(given, list):
+        return given
+    known: dict[str, dict[str, dict[str, Any]]] = {}
+    items: list[Any] = []
+    for at, item in enumerate(given):
+        if not isinstance(item, dict) or item.get("type") != "item_reference":
+            items.append(item)
+            continue
+        name = str(item.get("id"))
+        found = REFERENCE.fullmatch(name)
+        task = (found["text"] or found["call"]) if found is not None else ""
+        if task not in known:
+            asked = await router.asked(task) if task else None
+            answer = await router.answer(task) if asked is not None and asked[0].client == client else None
+            shape = Shape(ResponsesRequest(), task, 0, AUTO)
+            known[task] = {each["id"]: each for each in shape.items(answer)} if answer is not None else {}
+        kept = known[task].get(name.replace("ctc_", "fc_", 1))
+        if kept is None:
+            raise BadRequest(f"input[{at}]: {_unknown(name)}; send the whole input", f"input[{at}]")
+        items.append(kept)
+    return items
+
+
 async def _before(router: RouterPort, response: str, client: str) -> list[dict[str, Any]]:
     """The conversation up to a former response, the response with it. Only whoever asked it goes on with it."""
     task = _task_of(response)
@@ -74,6 +104,8 @@ async def _before(router: RouterPort, response: str, client: str) -> list[dict[s
 
 def _as_message(answer: Answer) -> dict[str, Any]:
     message: dict[str, Any] = {"role": "assistant", "content": answer.text or None}
+    if answer.thinking:
+        message["reasoning_content"] = answer.thinking
     if answer.tool_calls:
         message["tool_calls"] = whole_calls(answer.tool_calls)
     elif not answer.text:

@@ -181,6 +181,30 @@ async def test_a_response_is_gone_on_with_by_its_id(client: openai.AsyncOpenAI, 
     assert (shown.output_text, shown.status) == ("Hello world", "completed")
 
 
+async def test_items_of_former_responses_may_be_named_alone(client: openai.AsyncOpenAI, router: MemoryRouter) -> None:
+    """As Vercel's AI SDK does, since OpenAI keeps them."""
+
+    async def calls(play: Play) -> None:
+        await play.start()
+        call = {"id": "c1", "type": "function", "function": {"name": "weather", "arguments": ARGUMENTS}}
+        await play.complete("I look.", thinking="Hm.", tool_calls=(call,))
+
+    router.script = calls
+    first = await client.responses.create(model="qwen3", input="Hi")
+    named: Any = [{"type": "item_reference", "id": item.id} for item in first.output]
+    result: Any = {"type": "function_call_output", "call_id": "c1", "output": "rain"}
+    await client.responses.create(model="qwen3", input=[{"role": "user", "content": "Hi"}, *named, result])
+    _, said, told = router.last.asked.body.messages
+    assert (said["content"], said["reasoning_content"]) == ("I look.", "Hm.")
+    assert said["tool_calls"][0]["function"] == {"name": "weather", "arguments": ARGUMENTS}
+    assert (told["role"], told["tool_call_id"]) == ("tool", "c1")
+    await client.responses.create(model="qwen3", input=[result], previous_response_id=first.id)
+    assert router.last.asked.body.messages[1] == said
+    for asker, item in ((client.with_options(api_key="other"), named[1]), (client, named[1] | {"id": "msg_nobody"})):
+        with pytest.raises(openai.BadRequestError, match="send the whole input"):
+            await asker.responses.create(model="qwen3", input=[item])
+
+
 async def test_a_response_that_nobody_knows_or_another_asked_is_refused(
     client: openai.AsyncOpenAI, router: MemoryRouter
 ) -> None:
