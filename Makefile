@@ -76,7 +76,7 @@ e2e-ollama: $(VENV)/.dev ## two real Ollama servers as the two machines, and Oll
 	$(PYTEST) -m e2e tests/e2e/test_ollama.py tests/e2e/test_ollama_clients.py tests/contract/test_backends.py $(ARGS)
 
 e2e-openwebui: $(VENV)/.dev .parts/openwebui/.installed ## the real Open WebUI in Chromium: install, stream, Stop, rate, cases 38 to 42 (1.7 GB once); HEADRACE_PICTURES=1 writes docs/images
-	$(PYTEST) -m e2e -s -o faulthandler_timeout=600 tests/e2e/test_openwebui.py tests/e2e/test_openwebui_ollama.py tests/e2e/test_openwebui_users.py $(ARGS)
+	$(PYTEST) -m e2e -s -o faulthandler_timeout=600 tests/e2e/test_openwebui*.py $(ARGS)
 
 # Without torch: nothing here embeds. Chromium is the machine's own; where a part cannot be had, the tests say so and skip.
 .parts/openwebui/.installed: | $(BIN)/python

@@ -43,7 +43,7 @@ SIDE_TOKENS = 160
 SIDE_AFTER_S = 1.0
 """A title is asked for 16 ms before the first question of its own chat [measured]: that goes first."""
 SIDE_PATIENCE_S = 120.0
-"""A title waits so long for the end of that answer: beside it, it would slow it down."""
+"""It waits so long for the end of that answer: beside it, it would slow it down."""
 SIDE_FORMS: dict[str, tuple[str, int, int]] = {
     "title_generation": ("title", 1, 80),
     "tags_generation": ("tags", 4, 30),
@@ -51,6 +51,7 @@ SIDE_FORMS: dict[str, tuple[str, int, int]] = {
 }
 """What a small model may be asked for: its field, how many at most, and characters of each. Everything else is waited for by an
 answer (searches, image prompts) or wants a good model (tools)."""
+COPIED_CHARS = 12
 LIST_S = 30.0
 """How long a list of virtual models is good; Open WebUI asks on each page."""
 NAME_CHARS_MAX = 128
@@ -74,6 +75,8 @@ Emit = Callable[[Json], Awaitable[Any]]
 _leaving: set[asyncio.Task[None]] = set()
 _answering: Counter[str] = Counter()
 """How many answers of each chat are being made now."""
+_beside: dict[str, set[asyncio.Timeout]] = {}
+"""How long the titles, tags and follow-ups of each chat may still take, while a small model makes them."""
 
 
 class Refused(Exception):
@@ -306,6 +309,7 @@ class Answer:
         submitting = asyncio.ensure_future(self._router.call("POST", "/route", self._asked))
         ended, chat = False, str(self._asked.get("session") or "")
         _answering[chat] += 1
+        _give_way(chat)
         try:
             # Shielded: a task that was stored, and whose name is on its way, must be found again to be cancelled.
             self._submitted = await asyncio.shield(submitting)
@@ -630,31 +634,52 @@ def local_answer(kind: str, body: Json, task_body: Json) -> str:
 
 
 async def _small(router: Router, valves: Any, body: Json, kind: str, user: str | None, chat: str | None) -> str | None:
-    """By the smallest loaded model, behind everybody's work; None where that gives nothing usable in time."""
-    if kind == "title_generation" and chat and not await _after_the_answer(chat):
+    """By the smallest loaded model, behind everybody's work; None where nothing usable comes in time, or the chat goes on."""
+    chat = chat or ""
+    if chat and not await _after_the_answer(chat, SIDE_AFTER_S if kind == "title_generation" else 0.0):
         return None
     try:
-        async with asyncio.timeout(SIDE_S):
-            rows = (await router.call("GET", "/models", timeout_s=2.0)).get("models") or ()
-            model = smallest_loaded(rows)
-            if model is None:
-                return None
-            asked = request_of({"messages": body.get("messages") or ()}, tools=False) | named(client=user)
-            asked["model"], asked["extra"] = model, {"response_format": side_form(kind), "think": False}
-            asked["constraints"] = {"urgency": "background", "max_tokens": SIDE_TOKENS, "deadline_s": SIDE_S}
-            reply = await whole(Answer(router, valves, asked, Status(None), model, footer=False))
+        async with asyncio.timeout(SIDE_S) as patience:
+            _beside.setdefault(chat, set()).add(patience)
+            try:
+                reply = await _asked_small(router, valves, body, kind, user)
+            finally:
+                _beside[chat].discard(patience)
+                if not _beside[chat]:
+                    del _beside[chat]
     except (Refused, TimeoutError):
         return None
-    return usable(kind, str(reply["choices"][0]["message"]["content"])) if "choices" in reply else None
+    if "choices" not in reply:
+        return None
+    return usable(kind, str(reply["choices"][0]["message"]["content"]), _text(body["messages"][-1].get("content")))
 
 
-async def _after_the_answer(chat: str) -> bool:
+async def _asked_small(router: Router, valves: Any, body: Json, kind: str, user: str | None) -> Json:
+    model = smallest_loaded((await router.call("GET", "/models", timeout_s=2.0)).get("models") or ())
+    if model is None:
+        return {}
+    # The chat is quoted in the prompt with what was written under its answers: a small model made a follow-up question of that.
+    quoting = [message | {"content": _FOOTER.sub("\n", _text(message.get("content")))} for message in body["messages"]]
+    asked = request_of({"messages": quoting}, tools=False) | named(client=user)
+    asked["model"], asked["extra"] = model, {"response_format": side_form(kind), "think": False}
+    asked["constraints"] = {"urgency": "background", "max_tokens": SIDE_TOKENS, "deadline_s": SIDE_S}
+    return await whole(Answer(router, valves, asked, Status(None), model, footer=False))
+
+
+async def _after_the_answer(chat: str, first_s: float) -> bool:
     """False where that takes too long."""
     until = time.monotonic() + SIDE_PATIENCE_S
-    await asyncio.sleep(SIDE_AFTER_S)
+    await asyncio.sleep(first_s)
     while chat in _answering and time.monotonic() < until:  # noqa: ASYNC110 - simpler than an event for each chat
         await asyncio.sleep(0.25)
     return chat not in _answering
+
+
+def _give_way(chat: str) -> None:
+    """The next question is there: nobody needs follow-ups of the last answer any more, and their slot is wanted."""
+    for patience in _beside.get(chat, ()) if chat else ():
+        if not patience.expired():
+            patience.reschedule(asyncio.get_running_loop().time())
 
 
 def side_form(kind: str) -> Json:
@@ -666,18 +691,26 @@ def side_form(kind: str) -> Json:
     return {"type": "json_schema", "json_schema": {"name": field, "strict": True, "schema": schema}}
 
 
-def usable(kind: str, text: str) -> str | None:
-    """What a model said, as Open WebUI reads it; None where it did not keep to the form, as small ones often do not."""
+def usable(kind: str, text: str, prompt: str = "") -> str | None:
+    """What a model said, as Open WebUI reads it; None where it did not keep to the form, or gave the prompt's examples for its
+    own, as small ones often do."""
     field, most, chars = SIDE_FORMS[kind]
     try:
         said = json.JSONDecoder().raw_decode(text, text.index("{"))[0].get(field)
     except (ValueError, RecursionError):
         return None
+    examples = re.findall(r'"([^"\n]+)"', prompt.partition("<chat_history>")[0])
     items = [said] if most == 1 else said if isinstance(said, list) else []
-    words = [line for item in items if isinstance(item, str) and (line := " ".join(item.split())[:chars].strip())]
+    lines = [" ".join(item.split())[:chars].strip() for item in items if isinstance(item, str)]
+    words = [line for line in dict.fromkeys(lines) if line and not _copied(line, examples)]
     if not words:
         return None
     return json.dumps({field: words[0] if most == 1 else words[:most]}, ensure_ascii=False)
+
+
+def _copied(line: str, examples: list[str]) -> bool:
+    """A short example, such as a tag, may be a word of any title."""
+    return any(line == example or (len(example) >= COPIED_CHARS and example in line) for example in examples)
 
 
 def smallest_loaded(rows: Any) -> str | None:

@@ -150,6 +150,20 @@ def test_what_a_small_model_says_is_used_where_it_keeps_to_the_form(kind: str, s
     assert (told if told is None else json.loads(told)) == usable
 
 
+def test_what_a_small_model_copied_from_its_prompt_is_not_used() -> None:
+    """As smollm2:135m did in a real Open WebUI."""
+    prompt = (
+        'JSON format: { "title": "your concise title here" } or { "tags": ["tag1", "tag2", "tag3"] }\n'
+        '<chat_history>\nUSER: What is "Blue skies"?\n</chat_history>'
+    )
+    copied = '{"title": "JSON format: your concise title here"}'
+    assert pipe.usable("title_generation", copied, prompt) is None
+    assert pipe.usable("tags_generation", '{"tags": ["tag1", "tag2"]}', prompt) is None
+    assert pipe.usable("tags_generation", '{"tags": ["tag1", "Sky", "Sky"]}', prompt) == '{"tags": ["Sky"]}'
+    assert pipe.usable("title_generation", '{"title": "Blue skies"}', prompt) == '{"title": "Blue skies"}'
+    assert pipe.usable("title_generation", '{"title": "My title and tags"}', prompt) == '{"title": "My title and tags"}'
+
+
 def test_a_small_model_is_held_to_the_form_where_its_server_can_do_that() -> None:
     title, tags = pipe.side_form("title_generation"), pipe.side_form("tags_generation")
     assert title["json_schema"]["schema"]["properties"]["title"]["maxLength"] == 80

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from schemas.events import QualityJudged, TaskCancelled, TaskSubmitted, Terminal
+from schemas.events import QualityJudged, TaskCancelled, TaskCompleted, TaskSubmitted, Terminal
 from services.router.fullness import Places
 from services.router.http.access import Access
 from services.router.http.app import create_app
@@ -223,11 +223,13 @@ async def test_side_tasks_cost_nothing_or_go_behind_everybody(desk: Desk) -> Non
     assert json.loads(await desk.ask("### Task: …", stream=False, __task__="tags_generation")) == {"tags": []}
     assert desk.backend.requests == []
     desk.valves(TASKS="small")
-    title = await desk.ask("### Task: say 3", **TITLE)
+    footer = pipe_module.FOOTER.format("general → mill @ bench")
+    title = await desk.ask(f"### Task: ASSISTANT: Blue.{footer}\nUSER: say 3", **TITLE)
     assert json.loads(title) == {"title": "Why is the sky blue?"}  # what the model said is no JSON
     (task,) = await desk.log(TaskSubmitted)
     assert (task.urgency, task.session, task.message, task.wants.model) == ("background", None, None, MODEL)
     asked = desk.backend.requests[-1].body
+    assert asked["messages"][0]["content"].split() == ["###", "Task:", "ASSISTANT:", "Blue.", "USER:", "say", "3"]
     assert asked["max_tokens"] == pipe_module.SIDE_TOKENS
     assert asked["response_format"] == pipe_module.side_form("title_generation")
     assert asked["chat_template_kwargs"] == {"enable_thinking": False}
@@ -252,6 +254,19 @@ async def test_a_title_that_is_asked_for_first_waits_for_the_answer_of_its_chat(
     assert (chat.prompt, title.prompt) == ("say 60, every 30 ms", "### Task: say 3")
     assert chat.ended_at is not None and title.began_at > chat.ended_at
     assert not pipe_module._answering
+
+
+async def test_the_next_question_of_a_chat_takes_the_place_of_what_is_made_beside_it(make: Make) -> None:
+    async with make(slots=1) as desk:
+        desk.valves(TASKS="small")
+        beside = asyncio.create_task(desk.ask("### Task: after 60 s", **TITLE | {"__task__": "tags_generation"}))
+        await eventually(lambda: desk.backend.running == 1)
+        assert "word4" in text(await desk.answer("say 5"))
+        assert json.loads(await beside) == {"tags": []}
+        tags, chat = desk.backend.requests
+        assert tags.gone_at is not None and tags.gone_at <= chat.began_at
+        assert [type(event) for event in await desk.log(Terminal)] == [TaskCancelled, TaskCompleted]
+        assert not pipe_module._beside
 
 
 async def test_a_rating_becomes_evidence_once_the_answer_has_ended(desk: Desk) -> None:
