@@ -7,10 +7,12 @@ BIN := $(VENV)/bin
 PYTEST := $(BIN)/python -m pytest
 export HEADRACE_TORTURE ?= long
 
-# The acceptance tests compare machines with each other, so they run alone; the rest shares two processes.
+# What compares two model servers with each other runs alone. The rest mostly waits for processes of its own: four at once, where
+# two would leave half of two cores idle, and in the order of the folders, so that the longest begin first.
+ALONE := tests/acceptance/test_cold_fleet.py tests/acceptance/test_machine_choice.py
 define ALL_TESTS
-$(PYTEST) -m "$(QUICK)" $(ARGS) tests/acceptance
-$(PYTEST) -m "$(QUICK)" $(ARGS) --ignore=tests/acceptance -n 2 --dist loadfile
+$(PYTEST) -m "$(QUICK)" $(ARGS) $(ALONE)
+$(PYTEST) -m "$(QUICK)" $(ARGS) $(ALONE:%=--ignore=%) -n 4 --dist loadfile --no-loadscope-reorder
 endef
 
 .DEFAULT_GOAL := help

@@ -117,7 +117,7 @@ async def test_one_name_is_answered_by_every_kind_of_server_through_one_group(si
     assert {chat["model"] for chat in site.rack.chats()} == {"org/m"}
     released = [e.event for e in await site.proof.log() if isinstance(e.event, TaskReleased)]
     lanes = Counter(event.lane for event in released if event.task in tasks)
-    assert lanes["any"] >= 27, "a lane is taken only while some holder was not heard for 6 s"
+    assert lanes["any"] > len(tasks) / 2, "a lane is taken only while some holder was not heard for 6 s"
     async with await Bus.connect(site.proof.stack.nats_url, name="test") as bus:
         names = (await bus.api("CONSUMER.NAMES.TASKS"))["consumers"]
     groups = [name for name in names if name.startswith("g~")]

@@ -6,30 +6,47 @@ from collections.abc import AsyncIterator, Callable
 from itertools import pairwise
 from pathlib import Path
 from statistics import median
+from typing import Any
 
 import httpx
 import pytest
+import pytest_asyncio
+from msgspec.structs import replace
 
+from schemas.events import TaskCompleted
+from schemas.statistics import fold, sample_of
 from services.cli.demo_model import missing_parts
 from services.cli.fleet_process import DemoFleet
 from support.eventually import eventually
-from support.proving import Json, Proof, llama_fleet, measured
+from support.proving import Json, Proof, llama_fleet
+from support.told_fleets import known
 
-pytestmark = pytest.mark.skipif(
-    bool(missing_parts()), reason=f"not installed: {[part.package for part in missing_parts()]}"
-)
+pytestmark = [
+    pytest.mark.asyncio(loop_scope="module"),
+    pytest.mark.skipif(bool(missing_parts()), reason=f"not installed: {[part.package for part in missing_parts()]}"),
+]
 Fleet = tuple[Proof, DemoFleet]
+Figures = dict[str, tuple[float, float]]
+EACH = 10
 TOKENS = "llamacpp:tokens_predicted_total"
 SECONDS = "llamacpp:tokens_predicted_seconds_total"
 
 
-@pytest.fixture
-async def fleet(tmp_path: Path) -> AsyncIterator[Fleet]:
-    async with llama_fleet(tmp_path) as started:
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def whole(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Fleet]:
+    folder: Path = tmp_path_factory.mktemp("fleet")
+    async with llama_fleet(folder) as started:
         yield started
 
 
-async def own_figures(demo: DemoFleet) -> dict[str, tuple[float, float]]:
+@pytest_asyncio.fixture(loop_scope="module")
+async def fleet(whole: Fleet) -> Fleet:
+    """With nothing to do."""
+    await whole[0].quiet()
+    return whole
+
+
+async def own_figures(demo: DemoFleet) -> Figures:
     """Machine -> (tokens, seconds) of all that its llama.cpp ever decoded, by its own ``/metrics``."""
     found = {}
     async with httpx.AsyncClient(trust_env=False) as http:
@@ -40,7 +57,7 @@ async def own_figures(demo: DemoFleet) -> dict[str, tuple[float, float]]:
     return found
 
 
-def rates(before: dict[str, tuple[float, float]], after: dict[str, tuple[float, float]]) -> dict[str, float]:
+def rates(before: Figures, after: Figures) -> dict[str, float]:
     return {name: (after[name][0] - before[name][0]) / (after[name][1] - before[name][1]) for name in after}
 
 
@@ -72,25 +89,45 @@ async def test_in_a_burst_the_fast_machine_takes_its_share(fleet: Fleet, scale: 
 
 
 async def test_decode_rates_are_the_servers_own(fleet: Fleet) -> None:
-    """The servers' totals are read after each task, so that they can be weighted as ours are: by half per 20 younger tasks."""
+    """Each fact has what its server's counters rose by meanwhile, and ``/stats`` has what facts of these counters come to.
+    How much else this machine had to do changes both alike."""
     proof, demo = fleet
-    readings, each = [await own_figures(demo)], 20
-    for n in range(each):
-        prompt = f"Write a story about the number {n}."
-        tasks = [await proof.submit(prompt, max_tokens=16, domain="sums", worker=name) for name in demo.machines]
-        await proof.all_ended(tasks)
-        readings.append(await own_figures(demo))
-    await eventually(lambda: measured(proof, 2 + 2 * each))
+    readings, tasks = [await own_figures(demo)], []
+    for n in range(EACH):
+        prompt, last = f"Write a story about the number {n}.", readings[-1]
+        asked = {name: await proof.submit(prompt, max_tokens=16, domain="sums", worker=name) for name in demo.machines}
+        await proof.all_ended(asked.values())
+        readings.append(await eventually(lambda last=last: risen(demo, last)))  # type: ignore[misc]
+        tasks.append(asked)
+    await known(proof)
     rows = (await proof.http.get("/stats", params={"domain": "sums"})).json()["rows"]
-    ours = {row["worker_name"]: row["fields"]["decode"] for row in rows}
-    plain = rates(readings[0], readings[-1])
+    done: dict[str, Any] = {e.event.task: e for e in await proof.log() if isinstance(e.event, TaskCompleted)}
     for name in demo.machines:
-        parts = [(b[name][0] - a[name][0], b[name][1] - a[name][1]) for a, b in pairwise(readings)]
-        weights = [0.5 ** ((each - 1 - n) / 20) for n in range(each)]
-        own = sum(w * tokens for w, (tokens, _) in zip(weights, parts, strict=True)) / sum(
-            w * seconds for w, (_, seconds) in zip(weights, parts, strict=True)
-        )
-        value = ours[name]["value"]
-        print(f"\n{name}: {value:.2f} tokens/s in /stats, {own:.2f} by its server ({plain[name]:.2f} without weights)")
-        assert ours[name]["n"] == each
-        assert value == pytest.approx(own, rel=0.05)
+        facts = [done[asked[name]] for asked in tasks]
+        own = [
+            with_figures(fact, after[name][0] - before[name][0], after[name][1] - before[name][1])
+            for fact, (before, after) in zip(facts, pairwise(readings), strict=True)
+        ]
+        told, its_own = ([(e.event.tokens.output, e.event.times.decode_s) for e in log] for log in (facts, own))
+        assert [tokens for tokens, _ in told] == [tokens for tokens, _ in its_own]
+        assert [seconds for _, seconds in told] == pytest.approx([seconds for _, seconds in its_own], rel=0.05)
+        rate = fold(filter(None, (sample_of(e.event, e.seq, e.at_us) for e in own))).decode
+        row = next(row for row in rows if row["worker_name"] == name)["fields"]["decode"]
+        expected = rate.wtok / rate.wus * 1e6
+        print(f"\n{name}: {row['value']:.2f} tokens/s in /stats, {expected:.2f} by its server, from {row['n']} answers")
+        assert (row["n"], row["value"]) == (rate.n, pytest.approx(expected, rel=0.05))
+
+
+async def risen(demo: DemoFleet, last: Figures) -> Figures | None:
+    """The servers' figures once each has counted another answer."""
+    now = await own_figures(demo)
+    return now if all(now[name] > last[name] for name in now) else None
+
+
+def with_figures(fact: Any, tokens: float, seconds: float) -> Any:
+    """The stored fact, had it been told so."""
+    figures = {
+        "tokens": replace(fact.event.tokens, output=round(tokens)),
+        "times": replace(fact.event.times, decode_s=seconds),
+    }
+    return fact._replace(event=replace(fact.event, **figures))

@@ -12,7 +12,8 @@ import pytest
 from support.bench_world import World
 from support.eventually import eventually
 from support.proving import MODEL
-from support.stub_server import Pace, StubServer
+from support.stub_ollama import StubOllama
+from support.stub_server import Pace
 from support.told_fleets import (
     Machine,
     beats,
@@ -52,8 +53,8 @@ def test_a_model_that_was_never_chosen_is_judged_where_people_ask() -> None:
 async def test_s2_the_fast_machine_is_measured_although_the_other_would_win_and_then_it_wins(tmp_path: Path) -> None:
     """The old one has a hundred answers that look better than what anybody would expect of an unknown machine."""
     machines = {
-        "old": Machine(StubServer({MODEL: Pace(token_s=0.02)})),
-        "new": Machine(StubServer({MODEL: Pace(token_s=0.001)})),
+        "old": Machine(StubOllama({MODEL: Pace(token_s=0.02)}, loaded=[MODEL])),
+        "new": Machine(StubOllama({MODEL: Pace(token_s=0.001)}, loaded=[MODEL])),
     }
     async with told_fleet(tmp_path, machines, QUICK) as proof:
         await tell(proof, *ran((await ids(proof))["old"], MODEL, 150.0, domain="general", n=100))

@@ -13,7 +13,8 @@ from services.router.explain import decision_words
 from support.choosing import candidate, route, winner
 from support.fleets import cell, worker
 from support.proving import MODEL
-from support.stub_server import Pace, StubServer
+from support.stub_ollama import StubOllama
+from support.stub_server import Pace
 from support.told_fleets import Machine, candidate as row, chats, ids, preview, ran, tell, told_fleet
 
 SPEEDS = [cell("qwen3", "code", name, decode=40, prefill=1000) for name in ("honest", "silent")]
@@ -51,8 +52,8 @@ def test_a_silent_machine_still_serves_when_it_is_the_only_one_or_much_faster() 
 async def test_s3_work_goes_to_the_machine_that_admits_its_load(tmp_path: Path) -> None:
     """Both did the same at the same speed. Somebody plays a game on one and it says so; of the other nothing is known."""
     machines = {
-        "honest": Machine(StubServer({MODEL: Pace()}), use=0.4),
-        "mute": Machine(StubServer({MODEL: Pace()}), use=None),
+        "honest": Machine(StubOllama({MODEL: Pace()}, loaded=[MODEL]), use=0.4),
+        "mute": Machine(StubOllama({MODEL: Pace()}, loaded=[MODEL]), use=None),
     }
     async with told_fleet(tmp_path, machines) as proof:
         for worker in (await ids(proof)).values():

@@ -10,7 +10,8 @@ from pathlib import Path
 from support.choosing import candidate, route, winner
 from support.fleets import cell, worker
 from support.proving import MODEL
-from support.stub_server import Pace, StubServer
+from support.stub_ollama import StubOllama
+from support.stub_server import Pace
 from support.told_fleets import Machine, candidate as row, chats, ids, judged, preview, ran, tell, told_fleet
 
 FLEET = [worker("desk", "qwen3"), worker("laptop", "qwen3")]
@@ -43,7 +44,7 @@ def test_decode_without_prefill_and_prefill_without_decode_fall_back_apart() -> 
 
 async def test_s4_a_fast_machine_that_nobody_judged_is_used_for_its_speed(tmp_path: Path) -> None:
     """The laptop was judged, and is slow. The desk is fast, and no judgement was ever made of an answer of its own."""
-    machines = {name: Machine(StubServer({MODEL: Pace(token_s=0.01)})) for name in ("desk", "laptop")}
+    machines = {name: Machine(StubOllama({MODEL: Pace(token_s=0.01)}, loaded=[MODEL])) for name in ("desk", "laptop")}
     async with told_fleet(tmp_path, machines) as proof:
         known = await ids(proof)
         laptop = ran(known["laptop"], MODEL, 10.0, n=20) + judged(MODEL, 0.8, worker=known["laptop"], n=20)

@@ -12,7 +12,8 @@ import pytest
 from support.choosing import candidate, route, winner
 from support.fleets import cell, worker
 from support.proving import MODEL
-from support.stub_server import Pace, StubServer
+from support.stub_ollama import StubOllama
+from support.stub_server import Pace
 from support.told_fleets import Machine, candidate as row, chats, ids, preview, ran, tell, told_fleet
 
 FLEET = [worker("desk", "qwen3"), worker("laptop", "qwen3")]
@@ -62,7 +63,7 @@ def test_a_new_model_starts_from_the_machines_bandwidth() -> None:
 
 async def test_s5_a_new_machine_with_three_answers_is_chosen_before_an_old_slow_one(tmp_path: Path) -> None:
     """And in a domain that nobody has seen yet, where both have no sample at all."""
-    machines = {name: Machine(StubServer({MODEL: Pace(token_s=0.01)})) for name in ("new", "old")}
+    machines = {name: Machine(StubOllama({MODEL: Pace(token_s=0.01)}, loaded=[MODEL])) for name in ("new", "old")}
     async with told_fleet(tmp_path, machines) as proof:
         known = await ids(proof)
         await tell(proof, *ran(known["old"], MODEL, 20.0, n=100), *ran(known["new"], MODEL, 100.0, n=3))

@@ -14,7 +14,8 @@ from services.router.fleet import WorkerView
 from support.choosing import candidate, route, winner
 from support.fleets import cell, worker
 from support.proving import MODEL, Proof
-from support.stub_server import Pace, StubServer
+from support.stub_ollama import StubOllama
+from support.stub_server import Pace
 from support.told_fleets import Machine, beats, ids, ran, say_use, tell, told_fleet
 
 
@@ -34,11 +35,11 @@ def test_the_winner_rose_and_the_loser_was_pushed_down_look_different() -> None:
     assert winner(rose) == winner(pushed) == ("qwen3", "desk")
 
     first = compare(before, rose)
-    assert "What did it: qwen3 on desk, decode 20 → 60 tok/s" in first[0]
+    assert "What did it: qwen3 on desk, decode 20 → 60 tokens/s" in first[0]
     assert any(line.startswith("qwen3 on desk costs ") and " less: " in line for line in first)
 
     second = compare(before, pushed)
-    assert "What did it: qwen3 on laptop, others' use 0% → 60%" in second[0]
+    assert "What did it: qwen3 on laptop, others' use 0 % → 60 %" in second[0]
     assert any(line.startswith("qwen3 on laptop costs ") and " more: " in line for line in second)
     assert not any(line.startswith("qwen3 on desk") for line in second), "its cost did not change at all"
 
@@ -72,7 +73,7 @@ async def decided(proof: Proof, what: str) -> TaskRouted:
 
 async def test_s6_two_moves_of_one_rank_read_differently(tmp_path: Path) -> None:
     """The desk comes first twice: once because somebody plays on the laptop, and once because it became faster itself."""
-    machines = {name: Machine(StubServer({MODEL: Pace()})) for name in ("desk", "laptop")}
+    machines = {name: Machine(StubOllama({MODEL: Pace()}, loaded=[MODEL])) for name in ("desk", "laptop")}
     async with told_fleet(tmp_path, machines) as proof:
         known = await ids(proof)
         names = {worker: name for name, worker in known.items()}
@@ -91,7 +92,7 @@ async def test_s6_two_moves_of_one_rank_read_differently(tmp_path: Path) -> None
             "desk",
         ]
         by_push, by_rise = compare(before, pushed, names), compare(before, rose, names)
-        assert "What did it: stub on laptop" in by_push[0] and "others' use 0% → 60%" in by_push[0]
+        assert "What did it: stub on laptop" in by_push[0] and "others' use 0 % → 60 %" in by_push[0]
         assert any(line.startswith("stub on laptop costs ") and " more: " in line for line in by_push)
         assert not any(line.startswith("stub on desk costs") for line in by_push)
         assert "What did it: stub on desk" in by_rise[0] and "decode" in by_rise[0]

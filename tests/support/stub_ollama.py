@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from support.stub_server import Pace
@@ -21,7 +21,8 @@ NO_SHOW: dict[str, Any] = {"capabilities": ["completion"], "model_info": {}}
 
 
 class StubOllama:
-    """``models``: name -> pace. It keeps ``room`` of them in memory; a load takes ``load_s`` for each 5 GB.
+    """``models``: name -> pace. It keeps ``room`` of them in memory, from the start those that are ``loaded``; a load takes
+    ``load_s`` for each 5 GB.
 
     A request with another ``num_ctx`` than the model was loaded with makes it load anew, as in the real one; without one the
     window is ``context``. ``loads`` are the loads in order, ``torn`` those models that were pushed out while they answered,
@@ -37,13 +38,14 @@ class StubOllama:
         room: int = 1,
         sizes: Mapping[str, int] | None = None,
         context: int = 8192,
+        loaded: Sequence[str] = (),
     ) -> None:
         self.models, self.load_s, self.room, self.sizes = dict(models), load_s, room, dict(sizes or {})
         self.context = context
         self.windows: dict[str, int | None] = {}
         self.url = ""
         self.busy = False
-        self.resident: list[str] = []
+        self.resident = list(loaded)
         self.loads: list[str] = []
         self.torn: list[str] = []
         self.asked: list[str] = []
