@@ -178,7 +178,7 @@ def others(machine: Machine, now_us: int, *, free: bool) -> str | None:
     if load.others_use is None or (free and not with_gpu):
         return None
     most = GPU_MOST if with_gpu else PRESSURE_MOST
-    return f"others use {load.others_use:.0%} of it" if load.others_use >= most else None
+    return f"others use {100 * load.others_use:.0f} % of it" if load.others_use >= most else None
 
 
 def _unplugged(machine: Machine, now_us: int) -> str | None:

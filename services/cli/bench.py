@@ -108,7 +108,7 @@ def table(shown: Json) -> RenderableType:
             row["domain"],
             row["worker_name"],
             known(row["grade"], numbers.share),
-            "" if row["low"] is None else f"{row['low']:.0%} to {row['high']:.0%}".replace("%", " %"),
+            "" if row["low"] is None else f"{numbers.share(row['low'])} to {numbers.share(row['high'])}",
             f"{row['n']} of {row['total']}",
             known(row["decode"], numbers.rate),
             f"{row['ungraded']} without a grade: {row['why']}" if row["ungraded"] else "",

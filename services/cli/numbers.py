@@ -56,7 +56,7 @@ def rate(value: float) -> str:
 
 
 def share(value: float) -> str:
-    return f"{value:.0%}".replace("%", " %")
+    return f"{100 * value:.0f} %"
 
 
 def size(value: float) -> str:

@@ -95,7 +95,7 @@ def benchmarker_part(around: Surroundings, settings: Benchmarker) -> Part:
     async def ready() -> str | None:
         if not settings.on:
             return "measures only what is asked for ([benchmarker] on = false)"
-        return f"measures idle machines, in {settings.budget:.0%} of their time at most"
+        return f"measures idle machines, in {100 * settings.budget:.0f} % of their time at most"
 
     return Part(
         name="benchmarker",

@@ -165,7 +165,7 @@ def _inputs(old: Candidate, new: Candidate, field: str) -> Iterator[str]:
 def _speed_inputs(old: Candidate, new: Candidate, rate: str) -> Iterator[str]:
     a, b = getattr(old, rate).value, getattr(new, rate).value
     if a != b:
-        yield f"{rate} {_figure(a)} → {_figure(b)} tok/s"
+        yield f"{rate} {_figure(a)} → {_figure(b)} tokens/s"
     if old.others_use != new.others_use:
         yield f"others' use {_share(old.others_use)} → {_share(new.others_use)}"
     lengths = [None if c.output_tokens is None else c.output_tokens.value for c in (old, new)]
@@ -215,7 +215,7 @@ def _figure(value: float | None) -> str:
 
 
 def _share(value: float | None) -> str:
-    return "unknown" if value is None else f"{value:.0%}"
+    return "unknown" if value is None else f"{100 * value:.0f} %"
 
 
 def _residency(resident: bool | None) -> str:

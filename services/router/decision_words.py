@@ -176,7 +176,7 @@ def _evidence_lines(best: Candidate) -> list[str]:
     if best.decode.level in ("model", "prior", "worker"):
         lines.append("This model was never measured on this machine: its speed is a guess, until this answer is in.")
     if best.others_use:
-        lines.append(f"Somebody else uses {best.others_use:.0%} of the machine, which slows it down.")
+        lines.append(f"Somebody else uses {100 * best.others_use:.0f} % of the machine, which slows it down.")
     if best.uncertainty is not None:
         spread = 2.718281828**best.uncertainty
         lines.append(f"The speed is sure to a factor of {spread:.1f}; that is shown here and changes no cost.")

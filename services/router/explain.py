@@ -261,11 +261,12 @@ def _completed(event: TaskCompleted, predicted: float | None, names: Names) -> l
         )
         if value is not None and (value >= _TOLD_TIME_S or name == "writing")
     ]
-    tokens = "an unknown number of" if event.tokens.output is None else str(event.tokens.output)
+    count = event.tokens.output
+    tokens = "an unknown number of tokens" if count is None else f"{count} token{'' if count == 1 else 's'}"
     total = "an unknown time" if times.total_s is None else seconds(times.total_s)
     split = f" ({', '.join(parts)})" if parts else ""
     who = names.get(event.worker, event.worker)
-    words = [f"{event.model} on {who} answered with {tokens} tokens in {total}{split}.{_OUTCOMES[event.outcome]}"]
+    words = [f"{event.model} on {who} answered with {tokens} in {total}{split}.{_OUTCOMES[event.outcome]}"]
     if predicted is not None and times.total_s is not None:
         words.append(f"{seconds(predicted)} had been predicted of {who}; it took {seconds(times.total_s)}.")
     return words

@@ -43,6 +43,6 @@ def _made(known: Known, sizes: Sequence[int]) -> str:
         parts.append(f"{known.model}, a {kind} model of {known.bytes / GIGA:.1f} GB, for {words}")
     best = sorted(known.qualities.items(), key=lambda item: (-item[1], item[0]))[:DOMAINS_SHOWN]
     if best:
-        told = ", ".join(f"{domain} {quality:.0%}" for domain, quality in best)
+        told = ", ".join(f"{domain} {100 * quality:.0f} %" for domain, quality in best)
         parts.append(f"measured quality: {told}")
     return "; ".join(parts)

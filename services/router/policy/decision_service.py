@@ -23,7 +23,7 @@ def vote(case: Case, contenders: Sequence[Contender]) -> Vote:
     if not any(scores) or confidence == 0.0:
         return abstain("the decision service was for none of those who can answer")
     best = max(verdict.probabilities, key=lambda model: (verdict.probabilities[model], model))
-    words = f"{verdict.by} gives {best} {verdict.probabilities[best]:.0%}, confidence {confidence:.0%}"
+    words = f"{verdict.by} gives {best} {100 * verdict.probabilities[best]:.0f} %, confidence {100 * confidence:.0f} %"
     return Vote(scores, words, strength=confidence)
 
 

@@ -78,7 +78,7 @@ def routed_words(route: Route, settled: Settled) -> str:
     said = [f"route {route.name}: {settled.reason}"] if settled.reason else []
     if settled.drawn is not None:
         share = shares(settled.among)[settled.drawn.name]
-        said.append(f"it is the turn of {settled.drawn.name} ({share:.0%} of {route.name})")
+        said.append(f"it is the turn of {settled.drawn.name} ({100 * share:.0f} % of {route.name})")
     return "; ".join(said)
 
 

@@ -123,7 +123,7 @@ async def test_a_game_on_the_gpu_stops_all_that_nobody_asked_for_until_it_is_ove
         running_worker(natsd.url, stub.url, worker="w1", telemetry=telemetry),
         benchmarking(natsd.url) as benchmarker,
     ):
-        await eventually(lambda: "others use 37% of it" in benchmarker.held.values())
+        await eventually(lambda: "others use 37 % of it" in benchmarker.held.values())
         assert await probes(bus) == []
         use.gpu = 3
         await completed(bus, 1)
@@ -249,9 +249,9 @@ async def test_who_asks_is_told_what_is_owed_and_what_keeps_it_back(
         running_worker(natsd.url, stub.url, worker="w1", telemetry=Telemetry(nvidia=Nvidia(nvml))),
         benchmarking(natsd.url) as benchmarker,
     ):
-        await eventually(lambda: "others use 37% of it" in benchmarker.held.values())
+        await eventually(lambda: "others use 37 % of it" in benchmarker.held.values())
         told = await router.bench_owed()
         assert [(debt.worker, debt.reason, debt.why) for debt in told.owed] == [
-            ("w1", "joined", "others use 37% of it")
+            ("w1", "joined", "others use 37 % of it")
         ]
         assert told.on and told.total == 1 and set(told.left_s) == {"w1"}

@@ -53,7 +53,7 @@ async def test_a_routes_file_in_the_data_folder_is_in_force_live_and_the_doctor_
                 "smollm2:135m",
                 "round_robin",
             )
-            assert any("it is the turn of smollm2:135m (100% of turns)" in line for line in explained["words"])
+            assert any("it is the turn of smollm2:135m (100 % of turns)" in line for line in explained["words"])
             file.write_text(FILE.replace("route_by", "rout_by"), encoding="utf-8")
             await eventually(lambda: _refused(client))
             found = [finding for finding in await examine(client, tmp_path) if finding.part == "routes"]

@@ -41,7 +41,7 @@ def test_five_idle_seconds_come_first() -> None:
 @pytest.mark.parametrize(
     ("load", "why"),
     [
-        ({"gpus": (gpu(use=0.5),), "others_use": 0.5}, "others use 50% of it"),
+        ({"gpus": (gpu(use=0.5),), "others_use": 0.5}, "others use 50 % of it"),
         ({"gpus": (gpu(),), "others_use": 0.0, "on_battery": True}, "it runs on battery"),
         ({"backend_up": False}, "its model server does not answer"),
     ],
@@ -55,7 +55,7 @@ def test_the_pressure_of_a_machine_without_a_gpu_keeps_back_what_is_unasked_by_c
     world = a_world(others_use=0.6)
     world.passes(86_400)
     assert may_start(a_debt("woke"), world.fleet, world.now_us)
-    assert why_not(a_debt("stale"), world.fleet, world.now_us) == "others use 60% of it"
+    assert why_not(a_debt("stale"), world.fleet, world.now_us) == "others use 60 % of it"
 
 
 def test_a_machine_that_tells_nothing_gets_its_join_probe_and_no_more() -> None:
@@ -242,7 +242,7 @@ def test_a_game_that_began_during_an_answer_ends_the_rest_once_it_can_be_told_fr
     assert why_not(a_debt(), world.fleet, world.now_us) == UNREAD  # still the reading from before
     world.loads["desk"] |= {"others_use": 0.9, "others_age_s": 0.0}
     world.passes(5)
-    assert must_stop(world.fleet, "desk", world.now_us) == "others use 90% of it"
+    assert must_stop(world.fleet, "desk", world.now_us) == "others use 90 % of it"
     world.loads["desk"]["others_use"] = 0.0
     world.passes(5)
     assert must_stop(world.fleet, "desk", world.now_us) is None

@@ -118,7 +118,7 @@ def test_the_benchmarker_says_what_it_measures_and_what_keeps_the_rest_back() ->
     told = findings.benchmarker(example("`GET /bench`"))
     assert told.level == "ok"
     assert told.words == (
-        "measures qwen3 on desktop (joined); 1 to be measured; first smollm2:135m on laptop: others use 37% of it"
+        "measures qwen3 on desktop (joined); 1 to be measured; first smollm2:135m on laptop: others use 37 % of it"
     )
     assert "nothing is left" in findings.benchmarker({"on": True, "total": 0, "owed": []}).words
     assert findings.benchmarker({"on": False, "total": 0, "owed": []}).level == "note"

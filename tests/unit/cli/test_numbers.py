@@ -1,9 +1,12 @@
 from __future__ import annotations
 
+import re
+
 import pytest
 from hypothesis import given, strategies as st
 
 from services.cli import numbers
+from support.source import ROOT
 
 
 @pytest.mark.parametrize(
@@ -53,3 +56,10 @@ def test_a_time_is_read_as_people_write_it(text: str, seconds: float) -> None:
 def test_what_is_no_time_is_refused_with_an_example(text: str) -> None:
     with pytest.raises(ValueError, match="such as 90s"):
         numbers.duration(text)
+
+
+def test_a_share_is_written_in_one_way_by_all_of_the_product() -> None:
+    """``12 %``, as every other unit stands after a blank."""
+    files = [path for folder in ("services", "schemas", "openwebui") for path in (ROOT / folder).rglob("*.py")]
+    assert [path.name for path in files if re.search(r":\.\d%\}", path.read_text(encoding="utf-8"))] == []
+    assert numbers.share(0.123) == "12 %"

@@ -83,6 +83,6 @@ def test_every_part_knows_the_same_nats_and_the_settings_file() -> None:
 async def test_the_benchmarker_says_what_it_may_do_and_stops_with_the_workers() -> None:
     part = benchmarker_part(AROUND, Benchmarker())
     assert part.stop_order < router_part(AROUND).stop_order
-    assert part.ready is not None and "2%" in str(await part.ready())
+    assert part.ready is not None and "2 %" in str(await part.ready())
     switched_off = benchmarker_part(AROUND, Benchmarker(on=False)).ready
     assert switched_off is not None and "only what is asked for" in str(await switched_off())

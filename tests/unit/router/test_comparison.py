@@ -26,8 +26,8 @@ BEFORE = decided()
 @pytest.mark.parametrize(
     ("after", "words"),
     [
-        (decided(decode=30), "decode 60 → 30 tok/s (+"),
-        (decided(prefill=500), "prefill 2000 → 500 tok/s (+"),
+        (decided(decode=30), "decode 60 → 30 tokens/s (+"),
+        (decided(prefill=500), "prefill 2000 → 500 tokens/s (+"),
         (decided(output=900), "expected length 300 → 854 tokens (+"),
         (decided(quality=0.4), "quality 80 → 40 of 100 (+"),
         (decided(prompt_tokens=2000), "prompt 200 → 2000 tokens (+"),
@@ -35,8 +35,8 @@ BEFORE = decided()
         (decided(worker("desk", "m", wait_s=None)), "wait 0.00 s → unknown (+3600.00 s)"),
         (decided(worker("desk", "m", resident=frozenset())), "loaded → not loaded (+"),
         (decided(worker("desk", "m", resident=None)), "loaded → perhaps not loaded (+"),
-        (decided(worker("desk", "m", others_use=0.5)), "others' use 0% → 50% (+"),
-        (decided(worker("desk", "m", others_use=None)), "others' use 0% → unknown (+"),
+        (decided(worker("desk", "m", others_use=0.5)), "others' use 0 % → 50 % (+"),
+        (decided(worker("desk", "m", others_use=None)), "others' use 0 % → unknown (+"),
         (decided(worker("desk", "m", fresh=False)), "its load is unknown now, so known ones come first"),
     ],
 )

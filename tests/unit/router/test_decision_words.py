@@ -72,7 +72,7 @@ def test_unknowns_are_said_with_their_reason() -> None:
 
 def test_somebody_elses_use_is_said() -> None:
     words = decision_words(route([worker("desk", "qwen3", others_use=0.4)], CELLS))
-    assert "Somebody else uses 40% of the machine, which slows it down." in words
+    assert "Somebody else uses 40 % of the machine, which slows it down." in words
     assert words[2].startswith("Decode 36.0 tokens/s now, 60.0 without other users (31 samples")
 
 

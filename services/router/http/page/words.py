@@ -220,6 +220,7 @@ WORDS: dict[str, tuple[str, str]] = {
     "rise_paused": ("a machine was taken out", "マシンの一時停止"),
     "rise_slower_than_predicted": ("slower than predicted", "予測より遅い"),
     # Codes: why a candidate was left out
+    "removed_model": ("does not hold the model", "モデルを保持していない"),
     "removed_kind": ("does not do what is asked", "依頼の種類に非対応"),
     "removed_tools": ("takes no tools", "ツール非対応"),
     "removed_vision": ("takes no images", "画像非対応"),

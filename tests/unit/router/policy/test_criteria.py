@@ -13,7 +13,7 @@ def test_the_smallest_is_for_small_things_and_the_largest_for_hard_ones() -> Non
     assert made["s"].startswith("s, a small model of 2.0 GB, for everyday requests")
     assert made["m"].startswith("m, a middle-sized model of 5.0 GB")
     assert made["l"].startswith("l, a large model of 40.0 GB, for hard requests only")
-    assert made["l"].endswith("measured quality: maths 95%, code 90%, chat 80%, ja 70%")
+    assert made["l"].endswith("measured quality: maths 95 %, code 90 %, chat 80 %, ja 70 %")
 
 
 def test_what_is_written_stands_and_what_is_unknown_is_said() -> None:

@@ -50,7 +50,7 @@ def test_a_drawn_target_stands_in_the_decision_with_the_shares_it_was_drawn_from
     shares = {name: n for name, n in decision.policy.weights.items() if name.startswith(TARGET_SHARE)}
     assert shares == {"target:small": 0.95, "target:big": 0.05}
     assert decision.choice is not None
-    assert decision.choice.reason.startswith("it is the turn of small (95% of r); ")
+    assert decision.choice.reason.startswith("it is the turn of small (95 % of r); ")
     assert [(r.model, r.reason) for r in decision.removed] == [("big", "target: route r goes to small")]
 
 
