@@ -107,7 +107,10 @@ class Channels:
                 del self._channels[task], self._open[task]
         while self._ended and now - self._ended[0][0] > after_s:
             _, task = self._ended.popleft()
-            if self._channels[task].readers:
+            kept = self._channels.get(task)
+            if kept is None or kept.end is None:
+                continue  # it was let go of, or is being looked up again
+            if kept.readers:
                 self._ended.append((now, task))
             else:
                 del self._channels[task]
@@ -154,8 +157,12 @@ class Channels:
         return channel, queue
 
     def leave(self, channel: Channel, queue: asyncio.Queue[Update], now: float) -> None:
+        """Vectors are not kept for whoever comes late, who gets the stored ones: texts that are indexed leave 2 MB a request."""
         channel.readers.discard(queue)
         channel.last_reader_left = now
+        end = channel.end
+        if end is not None and end.answer is not None and end.answer.vectors and not channel.readers:
+            self._channels.pop(end.status.task, None)
 
     def _started(self, channel: Channel, attempt: int, worker: str) -> None:
         """Who sends tokens has started, although its fact, which takes the way through the store, may come later."""

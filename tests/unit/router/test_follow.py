@@ -154,6 +154,24 @@ def test_an_ended_channel_that_is_still_read_is_kept_until_its_reader_has_left()
     assert channels.get("t") is None
 
 
+def test_vectors_are_kept_for_nobody_and_a_text_for_who_comes_late() -> None:
+    channels = opened()
+    reader = Reader(channels)
+    vectors = Answer(task="t", attempt=1, model="m", worker="w", text="", vectors=((1.0, 2.0),))
+    channels.ended(status(), vectors, now=0.0)
+    assert isinstance(reader.seen()[-1], EndUpdate)
+    channels.leave(reader.channel, reader.queue, now=1.0)
+    assert channels.get("t") is None
+    late = Reader(channels)
+    assert late.seen() == [], "the router looks it up again"
+    channels.forget(now=100.0, after_s=60.0, is_open=lambda _: True)
+    channels.ended(status(), vectors, now=100.0)
+    assert isinstance(late.seen()[-1], EndUpdate)
+    channels.leave(late.channel, late.queue, now=101.0)
+    channels.forget(now=200.0, after_s=60.0, is_open=lambda _: True)
+    assert channels.get("t") is None
+
+
 async def test_reading_ends_with_the_end() -> None:
     channels = opened(chunk(0, "a"))
     channels.ended(status(), answer("a"), now=1.0)
