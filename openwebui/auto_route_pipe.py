@@ -710,6 +710,7 @@ def usable(kind: str, text: str, prompt: str = "") -> str | None:
 
 def _copied(line: str, examples: list[str]) -> bool:
     """A short example, such as a tag, may be a word of any title."""
+    line, examples = line.casefold(), [example.casefold() for example in examples]
     return any(line == example or (len(example) >= COPIED_CHARS and example in line) for example in examples)
 
 
@@ -781,8 +782,8 @@ def _measured(status: Json) -> str:
     parts = []
     if output is not None:
         parts.append(f"{output} tokens" + (f" at {output / decode_s:.1f}/s" if decode_s else ""))
-    if times.get("first_token_s") is not None:
-        parts.append(f"first after {times['first_token_s']:.1f} s")
+    if (first_s := times.get("first_token_s")) is not None:
+        parts.append(f"first after {first_s:.1f} s" if first_s >= 0.1 else f"first after {first_s * 1e3:.0f} ms")
     if (times.get("queue_s") or 0) >= 0.5:
         parts.append(f"waited {times['queue_s']:.1f} s")
     if status.get("finish_reason") == "length":

@@ -156,8 +156,8 @@ def test_what_a_small_model_copied_from_its_prompt_is_not_used() -> None:
         'JSON format: { "title": "your concise title here" } or { "tags": ["tag1", "tag2", "tag3"] }\n'
         '<chat_history>\nUSER: What is "Blue skies"?\n</chat_history>'
     )
-    copied = '{"title": "JSON format: your concise title here"}'
-    assert pipe.usable("title_generation", copied, prompt) is None
+    for copied in ("JSON format: your concise title here", "Your concise title here,"):
+        assert pipe.usable("title_generation", json.dumps({"title": copied}), prompt) is None
     assert pipe.usable("tags_generation", '{"tags": ["tag1", "tag2"]}', prompt) is None
     assert pipe.usable("tags_generation", '{"tags": ["tag1", "Sky", "Sky"]}', prompt) == '{"tags": ["Sky"]}'
     assert pipe.usable("title_generation", '{"title": "Blue skies"}', prompt) == '{"title": "Blue skies"}'
@@ -233,6 +233,17 @@ def test_calls_without_numbers_are_numbered_across_the_stream() -> None:
 )  # fmt: skip
 def test_an_end_without_an_answer_says_why(status: dict[str, Any], words: str) -> None:
     assert words in pipe.end_words(status)
+
+
+def test_the_footer_tells_what_was_measured_and_only_that() -> None:
+    times = {"decode_s": 4.0, "first_token_s": 0.014, "queue_s": 2.0}
+    whole = {"tokens": {"output": 180}, "times": times, "finish_reason": "length"}
+    assert (
+        pipe._measured(whole)
+        == "180 tokens at 45.0/s · first after 14 ms · waited 2.0 s · cut off at its limit of tokens"
+    )
+    assert pipe._measured({"tokens": {"output": None}, "times": {"first_token_s": 2.5}}) == "first after 2.5 s"
+    assert pipe._measured({}) == ""
 
 
 @pytest.mark.parametrize(
