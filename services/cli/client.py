@@ -13,6 +13,7 @@ from urllib.parse import quote
 import httpx
 import msgspec
 
+from services.cli.address import base_url, bearer
 from services.cli.exits import CommandFailed, Exit
 from services.cli.sse import EventParser, ServerEvent
 
@@ -32,12 +33,11 @@ class RouterClient:
     its keys."""
 
     def __init__(self, url: str = DEFAULT_ROUTER, *, transport: httpx.AsyncBaseTransport | None = None) -> None:
-        key = os.environ.get("HEADRACE_KEY")
-        self.url = (url if "://" in url else f"http://{url}").rstrip("/")
+        self.url = base_url(url, DEFAULT_ROUTER)
         self._http = httpx.AsyncClient(
             base_url=self.url,
             timeout=httpx.Timeout(ANSWER_S, connect=CONNECT_S),
-            headers={"x-headrace-client": "cli", **({"authorization": f"Bearer {key}"} if key else {})},
+            headers={"x-headrace-client": "cli"} | bearer(os.environ.get("HEADRACE_KEY", ""), "HEADRACE_KEY"),
             transport=transport,
             trust_env=False,
         )

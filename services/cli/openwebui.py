@@ -11,6 +11,7 @@ from typing import Any, NoReturn
 
 import httpx
 
+from services.cli.address import base_url, bearer
 from services.cli.exits import CommandFailed, Exit
 
 Json = dict[str, Any]
@@ -28,11 +29,11 @@ class OpenWebUI:
     """One Open WebUI, by its base URL and an administrator's key or token: an async context manager."""
 
     def __init__(self, url: str, key: str, *, transport: httpx.AsyncBaseTransport | None = None) -> None:
-        self.url = (url if "://" in url else f"http://{url}").rstrip("/")
+        self.url = base_url(url, "http://127.0.0.1:8080")
         self._http = httpx.AsyncClient(
             base_url=self.url,
             timeout=httpx.Timeout(ANSWER_S, connect=5.0),
-            headers={"authorization": f"Bearer {key}"},
+            headers=bearer(key, "--key"),
             transport=transport,
             trust_env=False,
         )
