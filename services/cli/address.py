@@ -12,8 +12,8 @@ from services.cli.exits import CommandFailed, Exit
 
 def base_url(typed: str, example: str) -> str:
     """With its scheme, without a slash at its end. Raises CommandFailed."""
-    url = typed.strip().rstrip("/")
-    url = url if "://" in url else f"http://{url}"
+    url = typed.strip()
+    url = (url if "://" in url else f"http://{url}").rstrip("/")
     try:
         parsed = httpx.URL(url)
     except httpx.InvalidURL:
