@@ -32,6 +32,7 @@ class Inventory:
         known: KnownNames,
         *,
         context: int | None = None,
+        was_loaded: Callable[[], None] = lambda: None,
     ) -> None:
         self.backend = backend
         self.identity = identity
@@ -42,6 +43,7 @@ class Inventory:
         self._contexts: dict[tuple[str, str | None], int] = {}
         self._context, self._windows = context, dict[str, int]()
         self._memory: dict[str, Memory] = {}
+        self._was_loaded = was_loaded
 
     async def look(self) -> None:
         """Never raises: a backend that does not answer is down, and its models stay known for when it is back."""
@@ -103,7 +105,8 @@ class Inventory:
         return window if window is None or model.context_max is None else min(window, model.context_max)
 
     def mark_resident(self, name: str) -> None:
-        """A run just used the model, so it is in memory: known before the next look, for the next pull's priority."""
+        """A run just used the model, so it is in memory: known before the next look, for the next pull's priority. What it takes
+        there only a look tells, so ``was_loaded`` is called."""
         if any(model.name == name and model.resident is False for model in self.models):
             self.models = tuple(
                 msgspec.structs.replace(model, resident=True)
@@ -111,3 +114,4 @@ class Inventory:
                 else model
                 for model in self.models
             )
+            self._was_loaded()

@@ -70,12 +70,15 @@ class WorkerService:
         self._bus, self._settings = bus, settings
         self._clock = clock or SystemClock()
         self._telemetry = telemetry or Telemetry(local=settings.local)
-        self._peers = Peers(bus, worker, self._clock, self._names_may_change, self._priorities_may_change)
-        self._inventory = Inventory(backend, identity, models, self._peers.known, context=settings.context)
+        self._look_now = asyncio.Event()
+        self._peers = Peers(bus, worker, self._clock, self._look_now.set, self._priorities_may_change)
+        self._inventory = Inventory(
+            backend, identity, models, self._peers.known, context=settings.context, was_loaded=self._look_now.set
+        )
         self._reporting = Reporting(bus, self._inventory, self._telemetry, self._clock, worker, self.boot, settings)
         self._attempts = Attempts(worker, self.boot, settings.slots, accepting=False)
         self._taker = Taker(bus)
-        self._pulling = Pulling(bus, backend, worker, pulled=self._names_may_change)
+        self._pulling = Pulling(bus, backend, worker, pulled=self._look_now.set)
         self._heart = Heart(
             bus, self._clock, self._telemetry, self._inventory, self._promise,
             worker=worker, boot=self.boot, slots=settings.slots, interval_s=settings.heartbeat_s,
@@ -94,7 +97,6 @@ class WorkerService:
         self._priced = Priced(self._price)
         self._holds: set[str] = {"start"}
         self._resting: asyncio.TimerHandle | None = None
-        self._look_now = asyncio.Event()
         self._repricing: asyncio.TimerHandle | None = None
         self._tasks: set[asyncio.Task[Any]] = set()
         self._broken: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -221,9 +223,6 @@ class WorkerService:
         )
 
     # -- what it holds -----------------------------------------------------------------------------------------------------
-
-    def _names_may_change(self) -> None:
-        self._look_now.set()
 
     async def _keep_looking(self) -> None:
         while True:

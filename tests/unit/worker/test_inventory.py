@@ -69,11 +69,16 @@ async def test_a_window_known_only_while_a_model_is_loaded_is_remembered() -> No
 
 
 async def test_a_used_model_counts_as_resident_at_once_and_a_report_does_not_change_for_it() -> None:
-    held = inventory(Scripted(BackendModel(name="m", resident=False), BackendModel(name="n", resident=None)))
+    backend, looks = (
+        Scripted(BackendModel(name="m", resident=False), BackendModel(name="n", resident=None)),
+        list[int](),
+    )
+    held = Inventory(backend, IDENTITY, {}, lambda _digests: Known(), was_loaded=lambda: looks.append(1))  # type: ignore[arg-type]
     await held.look()
     before = held.lasting()
-    held.mark_resident("m")
-    held.mark_resident("n")
+    for name in ("m", "m", "n"):
+        held.mark_resident(name)
+    assert sum(looks) == 1
     assert [model.resident for model in held.models] == [True, None]
     assert held.lasting() == before
     assert held.resident() is None  # of n nobody knows
