@@ -124,11 +124,11 @@ class CompareStream(Lasting):
     async def follow(self, line: Line) -> None:
         async with aclosing(Comparing(self.router, self.asked).run()) as happenings:
             async for happened in happenings:
-                await self.on_hold_over(line)
+                await self.begin(line)
                 await line.write(self._event(happened))
         await line.close()
 
-    async def on_hold_over(self, line: Line) -> None:
+    async def begin(self, line: Line) -> None:
         await line.open({**SSE_HEADERS, "x-headrace-compare": self.asked.id})
 
     async def on_failure(self, line: Line, problem: Problem) -> None:

@@ -96,8 +96,8 @@ class Lasting(Response, ABC):
     async def follow(self, line: Line) -> None:
         """Write what happens until the end. Raises HeadraceError where the router fails."""
 
-    async def on_hold_over(self, line: Line) -> None:
-        """Called once, ``hold_s`` after the request: open the line if it should not wait any longer."""
+    async def begin(self, line: Line) -> None:
+        """Send the head, unless it is sent: called ``hold_s`` after the request, and by subclasses that have something sooner."""
 
     @abstractmethod
     async def on_failure(self, line: Line, problem: Problem) -> None:
@@ -132,7 +132,7 @@ class Lasting(Response, ABC):
 
     async def _tick(self, line: Line) -> None:
         await asyncio.sleep(self.timing.hold_s)
-        await self.on_hold_over(line)
+        await self.begin(line)
         if line.is_open:
             await line.keep_alive(self.timing.keep_alive_s, self.still_here)
 

@@ -125,7 +125,7 @@ class OllamaStream(OllamaLive):
     def still_here(self) -> bytes:
         return self._frames.still_here()
 
-    async def on_hold_over(self, line: Line) -> None:
+    async def begin(self, line: Line) -> None:
         if await line.open({**self.task_headers(), **NDJSON}):
             await line.write(self._frames.still_here())
 

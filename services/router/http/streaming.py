@@ -68,7 +68,7 @@ class Streamed(Talk):
             choice = one.decision.choice if one.decision is not None else None
             voice.speech.set_model(choice.model if choice is not None else AUTO)
 
-    async def on_hold_over(self, line: Line) -> None:
+    async def begin(self, line: Line) -> None:
         if not await line.open({**self.reply_headers(), **SSE_HEADERS}):
             return
         beginning = b"".join(voice.begin() for voice in self.voices)
@@ -79,7 +79,7 @@ class Streamed(Talk):
         voice = self.voices[at]
         if type(update) is TokenUpdate:
             if not line.is_open:
-                await self.on_hold_over(line)
+                await self.begin(line)
             voice.sent_any = True
             voice.sent_chars += len(update.text)
             if update.tool_calls:
@@ -104,7 +104,7 @@ class Streamed(Talk):
         if status.model is not None and not voice.sent_any:
             voice.speech.set_model(status.model)
         if self.early and status.state == "running":
-            await self.on_hold_over(line)
+            await self.begin(line)
         if line.is_open and (words := voice.speech.moved(status)):
             await line.write(words)
 
@@ -116,7 +116,7 @@ class Streamed(Talk):
             raise Broken(problem)
         if answer is not None and not voice.sent_any:
             voice.speech.set_model(answer.model)
-        await self.on_hold_over(line)
+        await self.begin(line)
         for rest in voice.unsent(update.status.attempt, answer):
             await line.write(voice.speech.token(rest))
         voice.tokens = answer.tokens if answer is not None else update.status.tokens

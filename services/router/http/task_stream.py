@@ -20,7 +20,7 @@ class TaskStream(Live):
 
     async def on_update(self, line: Line, update: Update) -> bool:
         if not line.is_open:
-            await self.on_hold_over(line)
+            await self.begin(line)
         match update:
             case TokenUpdate():
                 await line.write(b"event: token\ndata: " + _encode(token_piece(update)) + b"\n\n")
@@ -34,7 +34,7 @@ class TaskStream(Live):
                 return True
         return False
 
-    async def on_hold_over(self, line: Line) -> None:
+    async def begin(self, line: Line) -> None:
         await line.open({**SSE_HEADERS, "x-headrace-task": self.task})
 
     async def on_failure(self, line: Line, problem: Problem) -> None:

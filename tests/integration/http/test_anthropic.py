@@ -255,7 +255,7 @@ async def test_nothing_comes_before_the_beginning_however_slow_the_line(router: 
     submitted = await router.submit(messages_task({"messages": HI}, {}, router.view)[1])
     reply = Streamed(router, [submitted], Timing(), [MessageEvents("t", 1)])
     token = TokenUpdate(attempt=1, index=0, text="Hi")
-    await asyncio.gather(reply.on_hold_over(line), reply.on_update(line, 0, token), reply.on_hold_over(line))
+    await asyncio.gather(reply.begin(line), reply.on_update(line, 0, token), reply.begin(line))
     bodies = b"".join(message.get("body", b"") for message in sent)
     assert bodies.startswith(b"event: message_start")
     assert bodies.count(b"event: message_start") == 1

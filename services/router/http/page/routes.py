@@ -166,7 +166,7 @@ class PageStream(Lasting):
         self._watching, self._since, self._may = watching, since, may
 
     async def follow(self, line: Line) -> None:
-        await self.on_hold_over(line)
+        await self.begin(line)
         async with aclosing(self._watching.events(self._since)) as events:
             async for event in events:
                 if not self._may():
@@ -174,10 +174,10 @@ class PageStream(Lasting):
                 await line.write(event)
         await line.close()
 
-    async def on_hold_over(self, line: Line) -> None:
+    async def begin(self, line: Line) -> None:
         await line.open(dict(SSE_HEADERS))
 
     async def on_failure(self, line: Line, problem: Problem) -> None:
         """The browser comes again by itself."""
-        await self.on_hold_over(line)
+        await self.begin(line)
         await line.close()
