@@ -565,6 +565,7 @@ async def whole(answer: Answer) -> Json:
     message: Json = {"role": "assistant", "content": ""}
     reply: Json = {"object": "chat.completion", "created": int(time.time()), "model": answer.model}
     finish = "stop"
+    calls: dict[int, Json] = {}
     async with aclosing(answer.chunks()) as chunks:
         async for chunk in chunks:
             if "error" in chunk:
@@ -574,8 +575,22 @@ async def whole(answer: Answer) -> Json:
             for choice in chunk["choices"]:
                 finish = choice["finish_reason"] or finish
                 for name, piece in choice["delta"].items():
-                    message[name] = message[name] + piece if message.get(name) else piece
+                    if name == "tool_calls":
+                        for delta in piece:
+                            _join(calls, delta)
+                    else:
+                        message[name] = message[name] + piece if message.get(name) else piece
+    if calls:
+        message["tool_calls"] = list(calls.values())
     return reply | {"choices": [{"index": 0, "message": message, "finish_reason": finish}]}
+
+
+def _join(calls: dict[int, Json], delta: Json) -> None:
+    """A piece of a tool call to those before it: whole answers have whole calls."""
+    empty = {"id": delta.get("id"), "type": "function", "function": {"name": "", "arguments": ""}}
+    call = calls.setdefault(delta.get("index", len(calls)), empty)
+    for field in ("name", "arguments"):
+        call["function"][field] += (delta.get("function") or {}).get(field) or ""
 
 
 def request_of(body: Json, *, tools: bool) -> Json:

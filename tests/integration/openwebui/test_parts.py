@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import AsyncGenerator
 from typing import Any
 
 import pytest
@@ -263,3 +264,22 @@ def test_a_rating_is_what_the_router_takes(data: dict[str, Any], said: dict[str,
     whole = None if said is None else {"message": "m1", "client": "u1", **said}
     assert bridge_module.rating_of("u1", data, {"message_id": "m1"}) == whole
     assert bridge_module.rating_of("u1", data, {}) is None
+
+
+async def test_a_whole_answer_has_whole_calls() -> None:
+    """A stream's pieces of a call are joined by whoever asked for no stream."""
+
+    class Answer:
+        model = "headrace.auto"
+
+        async def chunks(self) -> AsyncGenerator[Json]:
+            call: Json = {"index": 0, "id": "c1", "type": "function", "function": {"name": "f", "arguments": '{"a":'}}
+            other = {"index": 1, "id": "c2", "type": "function", "function": {"name": "g", "arguments": "{}"}}
+            for pieces in ([call], [{"index": 0, "function": {"arguments": " 1}"}}, other]):
+                yield {"id": "x", "choices": [{"index": 0, "delta": {"tool_calls": pieces}, "finish_reason": None}]}
+
+    (choice,) = (await pipe.whole(Answer()))["choices"]
+    assert choice["message"]["tool_calls"] == [
+        {"id": "c1", "type": "function", "function": {"name": "f", "arguments": '{"a": 1}'}},
+        {"id": "c2", "type": "function", "function": {"name": "g", "arguments": "{}"}},
+    ]
