@@ -20,7 +20,7 @@ from schemas.events import ModelInfo
 from schemas.prediction import TYPICAL_PROMPT_TOKENS, Effective
 from schemas.statistics import Statistics, effective
 from services.benchmarker.state import FREE_REASONS, Fleet, Machine
-from services.benchmarker.use import Use
+from services.benchmarker.use import ANY_DOMAIN, Use
 
 US = 1_000_000
 STALE_S = 7 * 86_400.0
@@ -38,7 +38,6 @@ LOADED_MOST = 3
 """Ollama drives a model out when a fourth comes, whatever the memory."""
 ROOM, ROOM_BYTES = 1.2, 500_000_000
 """What a model needs besides its weights: its context and the backend's own buffers."""
-ANY_DOMAIN = "general"
 
 Reason = Literal[
     "joined", "woke", "new_model", "unmeasured", "stale", "uncertain", "digest", "drift", "unjudged"

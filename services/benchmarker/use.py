@@ -6,6 +6,7 @@ Answers "is this cell worth measuring?". Pure; old use fades, so that what nobod
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 
 import msgspec
 
@@ -14,6 +15,11 @@ HALF_LIFE_S = 7 * 86_400.0
 IN_USE_LEAST = 0.05
 """A single task counts for a month: 2^(-30/7)."""
 
+ANY_DOMAIN = "general"
+DOMAINS = frozenset({ANY_DOMAIN, "code", "japanese", "maths", "summarise", "translation", "unknown", "writing"})
+"""Those with a suite, and what the router calls a prompt that shows nothing."""
+OWN_LEAST = 2.0
+"""Above that many tasks lately a made-up label is measured for itself: a misspelt one is asked for once or twice."""
 PAIRS_MOST = 1_000
 """Clients may call a domain what they like; the least used is forgotten first."""
 
@@ -45,8 +51,16 @@ class Use(msgspec.Struct, kw_only=True):
             used.prompt = (used.prompt * before + prompt_tokens) / used.weight
 
     def in_use(self, now_us: int) -> dict[tuple[str, str], float]:
-        """(model, domain) -> its share of all tasks, by falling share."""
-        found = {pair: weight for pair, used in self.pairs.items() if (weight := used.now(now_us)) >= IN_USE_LEAST}
+        """(model, domain) -> its share of all tasks, by falling share. What is hardly ever asked under a name of its own counts
+        as ``ANY_DOMAIN``."""
+        weights = {pair: weight for pair, used in self.pairs.items() if (weight := used.now(now_us)) >= IN_USE_LEAST}
+        of_domain: dict[str, float] = defaultdict(float)
+        for (_, domain), weight in weights.items():
+            of_domain[domain] += weight
+        found: dict[tuple[str, str], float] = defaultdict(float)
+        for (model, domain), weight in weights.items():
+            stands = domain in DOMAINS or of_domain[domain] > OWN_LEAST
+            found[model, domain if stands else ANY_DOMAIN] += weight
         total = sum(found.values())
         return {pair: found[pair] / total for pair in sorted(found, key=lambda pair: (-found[pair], pair))}
 

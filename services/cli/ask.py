@@ -70,6 +70,10 @@ class Narrator:
             starts = "" if eta is None else f", starts in {'about ' * (eta >= 1)}{numbers.seconds_to_go(eta)}"
             self._remark(f"waiting, {place}{starts}: {reason}")
 
+    def warn(self, words: str) -> None:
+        """What was asked may not be what was meant."""
+        self._remark(f"note: {words}")
+
     def token(self, token: Json) -> None:
         """Thinking goes to stderr: it is not the answer."""
         if token.get("thinking") and not self._quiet:
@@ -102,6 +106,8 @@ async def ask(client: RouterClient, request: Json, narrator: Narrator) -> Json:
     """The ``end`` update of the task: status, worker_name, answer. Interrupted, it cancels the task before it leaves."""
     submitted = await client.post("/route", request)
     task = submitted["task"]
+    if submitted.get("warning"):
+        narrator.warn(submitted["warning"])
     try:
         return await follow(client, task, narrator)
     except asyncio.CancelledError:

@@ -9,6 +9,7 @@ labels. A hit among the first or last characters counts double, because that is 
 
 from __future__ import annotations
 
+import difflib
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
@@ -30,6 +31,8 @@ _PATTERN_WEIGHT = 2.0
 # One unit of doubt: a single weak word gives a confidence of one half, and no amount of evidence gives certainty.
 _DOUBT = 1.0
 _SEPARATORS = re.compile(r"[^0-9a-z+#'\u00c0-\u024f]+")
+# The share of letters that two labels have in common, in order: "maht" and "maths" have two thirds.
+_NEAR = 0.65
 _KEYS = ("words_en", "words_ja", "patterns")
 
 
@@ -120,6 +123,18 @@ def classify(text: str, rules: Sequence[Rule]) -> Domain:
     if any(_score(rule, seen) > 0 for rule in rules if rule.label == CATCH_ALL):
         return Domain(label=CATCH_ALL, method=METHOD, confidence=0.4)
     return UNKNOWN
+
+
+def misspelt(domain: Domain, rules: Sequence[Rule]) -> str | None:
+    """What to say of a client's own label that is nearly a known one: it is taken as it is, and has statistics of its own. Who
+    means it writes ``[domains.LABEL]`` into the configuration."""
+    known = {UNKNOWN.label, *(rule.label for rule in rules)}
+    if domain.method == METHOD or domain.label in known:
+        return None
+    near = difflib.get_close_matches(domain.label.casefold(), known, n=1, cutoff=_NEAR)
+    if not near:
+        return None
+    return f"domain {domain.label[:64]!r} is no known label, and is taken as one of its own; {near[0]!r} is one"
 
 
 def _first(pair: tuple[float, str]) -> float:

@@ -18,7 +18,7 @@ from services.router import intake
 from services.router.desk import Desk
 from services.router.dispatch.actions import Action, Publish
 from services.router.dispatch.engine import mark_pending
-from services.router.domains import Rule
+from services.router.domains import Rule, misspelt
 from services.router.execute import Executor
 from services.router.follow import Channels
 from services.router.fullness import Crowd, Places, refusal
@@ -78,7 +78,8 @@ class Door:
             await self._passed(ack.seq)  # its release is on its way before we spend time on words about it
         finally:
             del self._entering[task_id]
-        return Submitted(task=task_id, domain=asked.domain, language=asked.language, decision=routed)
+        warning = misspelt(asked.domain, self._rules)
+        return Submitted(task=task_id, domain=asked.domain, language=asked.language, decision=routed, warning=warning)
 
     async def _store(self, body: bytes, event: TaskSubmitted, routed: TaskRouted) -> Ack:
         """The text and the fact, accepted when both are stored. They leave at once, for one round trip less, and nothing is

@@ -73,14 +73,15 @@ class NewTask(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Submitted(msgspec.Struct, frozen=True, kw_only=True):
-    """What the router stored (its PubAck is in). ``decision`` is provisional until the task starts;
-    ``prospect`` is a preview's."""
+    """What the router stored (its PubAck is in). ``decision`` is provisional until the task starts; ``prospect`` is a
+    preview's; ``warning`` says what in the request may be a mistake, although it was taken as it is."""
 
     task: str
     domain: Domain
     language: str | None
     decision: TaskRouted | None = None
     prospect: Prospect | None = None
+    warning: str | None = None
 
 
 RiseCode = Literal["joined_ahead", "died", "paused", "slower_than_predicted"]

@@ -18,7 +18,7 @@ from schemas.work import Answer, Body, decode_wire
 from services.router import intake, past
 from services.router.desk import Desk
 from services.router.dispatch.state import Task
-from services.router.domains import Rule
+from services.router.domains import Rule, misspelt
 from services.router.fleet import Fleet
 from services.router.follow import Channels
 from services.router.lookback import Lookback
@@ -94,6 +94,7 @@ class Questions:
             language=asked.language,
             decision=routed,
             prospect=self._prospect(submitted, routed),
+            warning=misspelt(asked.domain, self._rules),
         )
 
     def _prospect(self, submitted: TaskSubmitted, routed: TaskRouted) -> Prospect | None:

@@ -35,6 +35,7 @@ from services.router.contest import Eligible, Referee
 from services.router.dispatch.permits import UNLIMITED
 from services.router.dispatch.planner import Plan
 from services.router.dispatch.state import RouterState
+from services.router.domains import compile_rules, misspelt
 from services.router.fleet import Fleet, WorkerView
 from services.router.measures import Measures, measures
 from services.router.policy.request import RouteRequest
@@ -79,6 +80,7 @@ DESKTOP = WorkerView(
     armed={"g~gpu_inference~qwen3": 0},
     backend="ollama",
 )
+RULES = compile_rules()
 LAPTOP = WorkerView(
     id="w-2",
     name="laptop",
@@ -256,8 +258,9 @@ class MemoryRouter:
             running = asyncio.ensure_future(self.script(play))
             self._running.add(running)
             running.add_done_callback(self._running.discard)
-        label = Domain(label=domain, method="rules", confidence=0.9)
-        return Submitted(task=name, domain=label, language="en", decision=decision)
+        label = Domain(label=domain, method="client" if task.domain else "rules", confidence=0.9)
+        warning = misspelt(label, RULES)
+        return Submitted(task=name, domain=label, language="en", decision=decision, warning=warning)
 
     async def cancel(self, task: str, reason: str) -> bool:
         play = self.plays.get(task)
@@ -294,8 +297,9 @@ class MemoryRouter:
         return builders.build(TaskSubmitted, task=task, client=play.asked.client), play.asked.body
 
     def preview(self, task: NewTask) -> Submitted:
-        domain = Domain(label=task.domain or "general", method="rules", confidence=0.4)
-        return Submitted(task="preview", domain=domain, language="en", decision=self._decision(task))
+        domain = Domain(label=task.domain or "general", method="client" if task.domain else "rules", confidence=0.4)
+        decision, warning = self._decision(task), misspelt(domain, RULES)
+        return Submitted(task="preview", domain=domain, language="en", decision=decision, warning=warning)
 
     def _decision(self, task: NewTask) -> TaskRouted:
         wanted = task.wants.model

@@ -22,6 +22,7 @@ def task_headers(router: RouterPort, submitted: Submitted, status: TaskStatus | 
         "x-headrace-domain": (status.domain if status is not None else None) or submitted.domain.label,
         "x-headrace-model": (status.model if status is not None else None) or (choice.model if choice else None),
         "x-headrace-reason": choice.reason if choice else None,
+        "x-headrace-warning": submitted.warning,
     }
     if status is not None and status.worker is not None:
         values["x-headrace-worker"] = worker_name(router, status.worker)

@@ -7,6 +7,7 @@ import re
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
+from services.router.http.headers import header_value
 from services.router.http.live import Timing
 from services.router.http.preview_rows import decided
 from services.router.http.problems import UnknownTask
@@ -33,8 +34,10 @@ def native_routes(router: RouterPort, timing: Timing) -> APIRouter:
             "domain": submitted.domain,
             "language": submitted.language,
             "decision": decided(decision, router.fleet()) if decision is not None else None,
+            "warning": submitted.warning,
         }
-        return Json(reply, 202, {"x-headrace-task": submitted.task})
+        told = {"x-headrace-warning": header_value(submitted.warning)} if submitted.warning else {}
+        return Json(reply, 202, {"x-headrace-task": submitted.task, **told})
 
     @routes.get("/task/{task}")
     async def look(task: str) -> Response:

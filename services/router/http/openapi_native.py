@@ -32,6 +32,7 @@ class Accepted(Shape, kw_only=True):
     domain: Domain
     language: str | None
     decision: Decided | None
+    warning: str | None = None
 
 
 class TaskEnd(Shape, kw_only=True):

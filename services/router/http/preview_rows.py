@@ -85,7 +85,7 @@ def preview_of(seen: Submitted, decision: TaskRouted, fleet: Fleet, words: list[
         position=decision.position,
         candidates=tuple(_candidate_row(candidate, fleet) for candidate in decision.candidates),
         removed=tuple(_removal_row(removal, fleet) for removal in decision.removed),
-        words=tuple(words),
+        words=(*words, *([f"Note: {seen.warning}."] if seen.warning else ())),
         prospect=_prospect_row(seen.prospect, fleet),
     )
 

@@ -40,6 +40,21 @@ async def test_a_prompt_is_accepted_with_its_domain_and_a_provisional_decision(
     assert router.last.asked.options.max_tokens == 40
 
 
+async def test_a_misspelt_domain_is_taken_as_it_is_and_said_to_be_one(
+    http: httpx.AsyncClient, router: MemoryRouter
+) -> None:
+    told = "domain 'maht' is no known label, and is taken as one of its own; 'maths' is one"
+    reply = await http.post("/route", json={"prompt": "Hi", "constraints": {"domain": "maht"}})
+    assert reply.json()["warning"] == reply.headers["x-headrace-warning"] == told
+    assert router.last.asked.domain == "maht"
+    preview = (await http.get("/route/preview", params={"prompt": "Hi", "domain": "maht"})).json()
+    assert preview["words"][-1] == f"Note: {told}."
+    chat = {"model": "auto", "messages": [{"role": "user", "content": "Hi"}], "headrace": {"domain": "maht"}}
+    assert (await http.post("/v1/chat/completions", json=chat)).headers["x-headrace-warning"] == told
+    right = await http.post("/route", json={"prompt": "Hi", "constraints": {"domain": "maths"}})
+    assert right.json()["warning"] is None and "x-headrace-warning" not in right.headers
+
+
 async def test_a_monitor_that_asks_for_the_head_alone_is_answered(http: httpx.AsyncClient) -> None:
     assert [(await http.head(path)).status_code for path in ("/healthz", "/readyz")] == [200, 200]
 

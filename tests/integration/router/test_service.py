@@ -80,6 +80,16 @@ async def test_a_text_above_what_the_server_takes_is_refused_for_good(router: Ro
     assert await bus.last_seq("TASKS") == 0
 
 
+async def test_a_label_that_is_nearly_a_known_one_is_told_at_once_and_in_a_preview(
+    natsd: EmbeddedServer, router: RouterService, stub: Stub
+) -> None:
+    async with running_worker(natsd.url, stub.url):
+        await with_workers(router, 1)
+        for submitted in (router.preview(question(domain="maht")), await router.submit(question(domain="maht"))):
+            assert submitted.domain.label == "maht" and "'maths' is one" in (submitted.warning or "")
+        assert (await router.submit(question(domain="maths"))).warning is None
+
+
 async def test_one_who_follows_after_the_end_gets_the_whole_answer(
     natsd: EmbeddedServer, router: RouterService, stub: Stub
 ) -> None:

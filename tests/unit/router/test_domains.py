@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given, strategies as st
 
 from schemas.errors import SettingsError
+from schemas.events import Domain
 from services.router.domain_words import BUILT_IN
-from services.router.domains import classify, compile_rules
+from services.router.domains import classify, compile_rules, misspelt
 from support.domain_prompts import HELD_OUT, LABELLED
 
 RULES = compile_rules()
@@ -98,3 +99,18 @@ def test_any_text_gets_a_known_label_and_the_same_one_again(text: str) -> None:
     assert domain.label in {*BUILT_IN, "unknown"}
     assert domain.confidence is not None and 0 <= domain.confidence < 1
     assert classify(text, RULES) == domain
+
+
+@pytest.mark.parametrize(
+    ("label", "near"),
+    [("maht", "maths"), ("Math", "maths"), ("cod", "code"), ("summary", "summarise"), ("law", None), ("cooking", None)],
+)
+def test_a_label_that_is_nearly_a_known_one_is_told_and_another_ones_own_is_not(label: str, near: str | None) -> None:
+    told = misspelt(Domain(label=label, method="client"), RULES)
+    assert (told is None) == (near is None) and (near is None or f"{near!r} is one" in (told or ""))
+
+
+def test_a_known_or_configured_label_is_no_mistake() -> None:
+    assert misspelt(Domain(label="maths", method="client"), RULES) is None
+    assert misspelt(Domain(label="unknown", method="client"), RULES) is None
+    assert misspelt(Domain(label="math", method="client"), compile_rules({"math": {"words_en": ["sum"]}})) is None
