@@ -746,7 +746,9 @@ def end_words(status: Json) -> str:
     if status["state"] == "cancelled":
         return f"The answer was cancelled: {detail}"
     if status["state"] == "dead":
-        return f"Headrace is busy: given up after {attempts} attempts: {detail}"
+        return (
+            f"Headrace is busy: {detail if 'attempts' in detail else f'given up after {attempts} attempts: {detail}'}"
+        )
     if failure in BUSY:
         waited = status.get("waited_s")
         numbers = [f"waited {waited:.0f} s"] if waited is not None else []

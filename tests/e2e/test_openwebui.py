@@ -217,6 +217,22 @@ async def test_an_image_reaches_the_model_whole(site: Site, window: Any) -> None
     assert image.startswith("data:image/")
 
 
+async def test_an_answer_that_fails_keeps_its_text_and_says_why_after_a_reload_too(site: Site, window: Any) -> None:
+    chat = await Chat.new(window, PIPE)
+    await chat.send("Please say 9 words, fail after 3")
+
+    async def failed() -> Json | None:
+        message = await site.webui.message(chat.id, chat.message)
+        return message if message.get("error") else None
+
+    stored = await eventually(failed, within_s=60, every_s=0.2) or {}
+    why = stored["error"]["content"]["message"]
+    assert "attempts" in why and "word2" in stored["content"]
+    await chat.page.reload()
+    await chat.until_text("word2")
+    await chat.answer.get_by_text(why).wait_for()
+
+
 async def test_each_route_is_a_model_where_the_valve_says_so(site: Site, window: Any) -> None:
     await site.valves(VIRTUAL_MODELS=True)
     try:

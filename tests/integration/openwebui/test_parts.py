@@ -228,6 +228,7 @@ def test_calls_without_numbers_are_numbered_across_the_stream() -> None:
             "busy: nobody was free within its deadline of 60 s (waited 60 s)",
         ),
         ({"state": "dead", "attempt": 3, "detail": "the last one: oom"}, "busy: given up after 3 attempts: the last one: oom"),
+        ({"state": "dead", "attempt": 3, "detail": "gave up after 3 started attempts"}, "busy: gave up after 3 started attempts"),
         ({"state": "failed", "failure": "rejected", "detail": "no such tool"}, "failed (rejected): no such tool"),
         ({"state": "cancelled", "detail": "cancelled over HTTP"}, "cancelled: cancelled over HTTP"),
     ],
