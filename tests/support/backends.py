@@ -10,10 +10,11 @@ import asyncio
 import json
 import socket
 import struct
-from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
+
+from support.listener import Listener
 
 
 class Hang:
@@ -52,7 +53,7 @@ class Seen:
     body: dict[str, Any]
 
 
-class Stub:
+class Stub(Listener):
     """``pages``: path -> JSON value, or an exception's status as an int. ``talk``: request -> script for streamed paths."""
 
     def __init__(
@@ -62,43 +63,18 @@ class Stub:
         talk: Callable[[str, dict[str, Any]], Script],
         server: str = "",
     ) -> None:
+        super().__init__()
         self.pages = pages
         self.scripts: list[Script] = []
         self.requests: list[Seen] = []
         self.client_gone = asyncio.Event()
-        self.url = ""
         self._stream_paths = stream_paths
         self._talk = talk
         self._server_header = f"Server: {server}\r\n" if server else ""
-        self._server: asyncio.Server | None = None
-        self._tasks: set[asyncio.Task[None]] = set()
-
-    async def start(self) -> None:
-        self._server = await asyncio.start_server(self._accept, "127.0.0.1", 0)
-        self.url = f"http://127.0.0.1:{self._server.sockets[0].getsockname()[1]}"
-
-    async def stop(self) -> None:
-        if self._server is not None:
-            self._server.close()
-        for task in list(self._tasks):
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
 
     def chats(self) -> list[dict[str, Any]]:
         """The bodies of all streamed requests so far."""
         return [seen.body for seen in self.requests if seen.path in self._stream_paths]
-
-    async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        task = asyncio.current_task()
-        assert task is not None
-        self._tasks.add(task)
-        try:
-            await self._serve(reader, writer)
-        except (ConnectionError, asyncio.IncompleteReadError, asyncio.CancelledError):
-            pass
-        finally:
-            self._tasks.discard(task)
-            writer.close()
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         head = (await reader.readuntil(b"\r\n\r\n")).decode()
@@ -263,16 +239,7 @@ def _openai_talk(path: str, body: dict[str, Any]) -> Script:
     return Script([*frames, piece(None, reason), event({"model": body["model"], "choices": [], "usage": usage}), DONE])
 
 
-@asynccontextmanager
-async def _running(stub: Stub) -> AsyncIterator[Stub]:
-    await stub.start()
-    try:
-        yield stub
-    finally:
-        await stub.stop()
-
-
-def ollama_stand_in() -> Any:
+def ollama_stand_in() -> Stub:
     """Two names of one digest, a third model, and a cloud stub that must not be offered."""
     details = {"format": "gguf", "family": "llama", "families": ["llama"], "quantization_level": "Q4_K_M"}
     loaded = {"size": 1_200_000, "size_vram": 0, "expires_at": "2026-11-29T12:05:00.5+09:00", "context_length": 4096}
@@ -290,16 +257,16 @@ def ollama_stand_in() -> Any:
         "/api/show": {"capabilities": ["completion", "tools"], "parameters": "num_ctx                        8192\nstop \"x\"",
                       "model_info": {"general.architecture": "llama", "llama.context_length": 131072}},
     }  # fmt: skip
-    return _running(Stub(pages, OLLAMA_STREAMS, _ollama_talk))
+    return Stub(pages, OLLAMA_STREAMS, _ollama_talk)
 
 
-def vllm_stand_in() -> Any:
+def vllm_stand_in() -> Stub:
     models = [{"id": "org/m", "object": "model", "owned_by": "vllm", "root": "org/m", "max_model_len": 4096}]
     pages = {"/v1/models": {"object": "list", "data": models}, "/version": {"version": "0.11.0"}}
-    return _running(Stub(pages, OPENAI_STREAMS, _openai_talk, server="uvicorn"))
+    return Stub(pages, OPENAI_STREAMS, _openai_talk, server="uvicorn")
 
 
-def lm_studio_stand_in() -> Any:
+def lm_studio_stand_in() -> Stub:
     """It answers 200 with an error to paths that it does not have, as the real one does."""
     wrong = {"error": "Unexpected endpoint or method. (GET /api/version)"}
     models = [
@@ -311,4 +278,4 @@ def lm_studio_stand_in() -> Any:
         "/api/v0/models": {"data": models},
         "/v1/models": {"data": [{"id": "m", "owned_by": "organization_owner"}]},
     }
-    return _running(Stub(pages, OPENAI_STREAMS, _openai_talk))
+    return Stub(pages, OPENAI_STREAMS, _openai_talk)

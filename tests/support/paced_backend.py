@@ -13,6 +13,8 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from support.listener import Listener
+
 MODEL = "mill"
 TALE = """\
 A mill wheel needs water with a steady flow, and a river seldom has one. A *headrace* is the channel that takes the water out of \
@@ -48,44 +50,20 @@ class Heard:
         return content if isinstance(content, str) else " ".join(part.get("text", "") for part in content)
 
 
-class PacedBackend:
+class PacedBackend(Listener):
     """``async with PacedBackend() as backend: backend.url``. ``running`` counts its streams now, ``most`` the most at once."""
 
     def __init__(self, *models: str) -> None:
+        super().__init__()
         self.models = models or (MODEL,)
         self.requests: list[Heard] = []
         self.running = self.most = 0
-        self.url = ""
-        self._tasks: set[asyncio.Task[None]] = set()
-
-    async def __aenter__(self) -> PacedBackend:
-        self._server = await asyncio.start_server(self._accept, "127.0.0.1", 0, limit=2**26)
-        self.url = f"http://127.0.0.1:{self._server.sockets[0].getsockname()[1]}"
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        self._server.close()
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
 
     def heard(self, words: str) -> Heard:
         """The latest request whose last message holds the words, a chat's and not its title's; an AssertionError for none."""
         found = [heard for heard in self.requests if words in heard.prompt and not heard.prompt.startswith("### Task")]
         assert found, f"no request says {words!r}"
         return found[-1]
-
-    async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        task = asyncio.current_task()
-        assert task is not None
-        self._tasks.add(task)
-        try:
-            await self._serve(reader, writer)
-        except (ConnectionError, asyncio.IncompleteReadError, asyncio.CancelledError):
-            pass
-        finally:
-            self._tasks.discard(task)
-            writer.close()
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         head = (await reader.readuntil(b"\r\n\r\n")).decode()

@@ -12,6 +12,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from support.listener import Listener
 from support.stub_server import Pace
 
 BUSY = {"error": "server busy, please try again.  maximum pending requests exceeded"}
@@ -20,7 +21,7 @@ USUAL_BYTES = 5_000_000_000
 NO_SHOW: dict[str, Any] = {"capabilities": ["completion"], "model_info": {}}
 
 
-class StubOllama:
+class StubOllama(Listener):
     """``models``: name -> pace. It keeps ``room`` of them in memory, from the start those that are ``loaded``; a load takes
     ``load_s`` for each 5 GB.
 
@@ -40,10 +41,10 @@ class StubOllama:
         context: int = 8192,
         loaded: Sequence[str] = (),
     ) -> None:
+        super().__init__()
         self.models, self.load_s, self.room, self.sizes = dict(models), load_s, room, dict(sizes or {})
         self.context = context
         self.windows: dict[str, int | None] = {}
-        self.url = ""
         self.busy = False
         self.resident = list(loaded)
         self.loads: list[str] = []
@@ -54,36 +55,10 @@ class StubOllama:
         self.gate = asyncio.Event()
         self.gate.set()
         self._loading = asyncio.Lock()
-        self._tasks: set[asyncio.Task[None]] = set()
-        self._server: asyncio.Server | None = None
 
     @property
     def running(self) -> int:
         return len(self._streams)
-
-    async def __aenter__(self) -> StubOllama:
-        self._server = await asyncio.start_server(self._accept, "127.0.0.1", 0)
-        self.url = f"http://127.0.0.1:{self._server.sockets[0].getsockname()[1]}"
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        assert self._server is not None
-        self._server.close()
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
-
-    async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        task = asyncio.current_task()
-        assert task is not None
-        self._tasks.add(task)
-        try:
-            await self._serve(reader, writer)
-        except (ConnectionError, asyncio.IncompleteReadError, asyncio.CancelledError):
-            pass
-        finally:
-            self._tasks.discard(task)
-            writer.close()
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         head = (await reader.readuntil(b"\r\n\r\n")).decode()

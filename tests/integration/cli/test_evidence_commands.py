@@ -2,32 +2,18 @@
 
 from __future__ import annotations
 
-import asyncio
 import io
 import json
 from collections.abc import AsyncIterator
 
 import pytest
 
-from services.cli.__main__ import run
 from services.cli.exits import Exit
 from services.router.contest import Referee
 from services.router.http.app import create_app
 from services.router.http.serving import serving
 from support.router_port import MemoryRouter, Play
-
-
-class Shell:
-    """Types command lines at a router."""
-
-    def __init__(self, url: str, router: MemoryRouter, capture: pytest.CaptureFixture[str]) -> None:
-        self.url, self.router, self._capture = url, router, capture
-        self.out = self.err = ""
-
-    async def type(self, *words: str) -> int:
-        code = await asyncio.to_thread(run, [*words, "--router", self.url])
-        self.out, self.err = self._capture.readouterr()
-        return code
+from support.shell import Shell
 
 
 async def as_asked(play: Play) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import AsyncIterator
 
@@ -10,27 +9,14 @@ import msgspec
 import pytest
 
 from schemas.work import PullProgress
-from services.cli.__main__ import run
 from services.cli.exits import Exit
 from services.router.http.app import create_app
 from services.router.http.serving import serving
 from support.router_port import DESKTOP, MemoryRouter
+from support.shell import Shell
 
 SUCCESS = PullProgress(status="success", done=True)
 FILE = PullProgress(status="pulling d1", digest="sha256:d1", total=100, completed=100)
-
-
-class Shell:
-    """Types command lines at a router."""
-
-    def __init__(self, url: str, router: MemoryRouter, capture: pytest.CaptureFixture[str]) -> None:
-        self.url, self.router, self._capture = url, router, capture
-        self.out = self.err = ""
-
-    async def type(self, *words: str) -> int:
-        code = await asyncio.to_thread(run, [*words, "--router", self.url])
-        self.out, self.err = self._capture.readouterr()
-        return code
 
 
 @pytest.fixture

@@ -15,19 +15,7 @@ from services.router.http.app import create_app
 from services.router.http.serving import serving
 from services.router.port import Rise
 from support.router_port import MemoryRouter
-
-
-class Shell:
-    """Types command lines at a router."""
-
-    def __init__(self, url: str, router: MemoryRouter, capture: pytest.CaptureFixture[str]) -> None:
-        self.url, self.router, self._capture = url, router, capture
-        self.out = self.err = ""
-
-    async def type(self, *words: str) -> int:
-        code = await asyncio.to_thread(run, [*words, "--router", self.url])
-        self.out, self.err = self._capture.readouterr()
-        return code
+from support.shell import Shell
 
 
 @pytest.fixture

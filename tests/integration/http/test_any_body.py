@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import httpx
 import msgspec
+import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
 from services.router import intake
@@ -131,7 +133,8 @@ SURFACES = {
     ),
 }
 RULES = compile_rules({})
-PATIENT = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+SHARED = [HealthCheck.too_slow, HealthCheck.function_scoped_fixture]
+PATIENT = settings(max_examples=150, deadline=None, suppress_health_check=SHARED)
 
 
 class ReadingRouter(MemoryRouter):
@@ -142,13 +145,21 @@ class ReadingRouter(MemoryRouter):
         return await super().submit(task)
 
 
-def posted(path: str, body: bytes) -> httpx.Response:
-    async def post() -> httpx.Response:
-        transport = httpx.ASGITransport(app=create_app(ReadingRouter()), raise_app_exceptions=False)
-        async with httpx.AsyncClient(transport=transport, base_url="http://router") as client:
-            return await client.post(path, content=body)
+Send = Callable[..., httpx.Response]
+"""Method and path, and what else ``httpx`` takes."""
 
-    return asyncio.run(post())
+
+@pytest.fixture
+def send() -> Iterator[Send]:
+    """One application for all examples of a test, for it takes ten times as long to make as to ask."""
+    transport = httpx.ASGITransport(app=create_app(ReadingRouter()), raise_app_exceptions=False)
+
+    async def sent(method: str, path: str, **given: Any) -> httpx.Response:
+        async with httpx.AsyncClient(transport=transport, base_url="http://router") as client:
+            return await client.request(method, path, **given)
+
+    with asyncio.Runner() as runner:
+        yield lambda *asked, **given: runner.run(sent(*asked, **given))
 
 
 def assert_documented(reply: httpx.Response, codes: set[Any], *, openai: bool) -> None:
@@ -165,22 +176,24 @@ def assert_documented(reply: httpx.Response, codes: set[Any], *, openai: bool) -
 
 @PATIENT
 @given(ANY_JSON | NATIVE)
-def test_any_json_to_route_is_accepted_or_refused_by_name(body: Any) -> None:
-    assert_documented(posted("/route", msgspec.json.encode(body)), {"invalid_request", "unknown_model"}, openai=False)
+def test_any_json_to_route_is_accepted_or_refused_by_name(send: Send, body: Any) -> None:
+    assert_documented(
+        send("POST", "/route", content=msgspec.json.encode(body)), {"invalid_request", "unknown_model"}, openai=False
+    )
 
 
 @PATIENT
 @given(ANY_JSON | OPENAI)
-def test_any_json_to_chat_is_answered_or_refused_by_name(body: Any) -> None:
-    reply = posted("/v1/chat/completions", msgspec.json.encode(body))
+def test_any_json_to_chat_is_answered_or_refused_by_name(send: Send, body: Any) -> None:
+    reply = send("POST", "/v1/chat/completions", content=msgspec.json.encode(body))
     assert_documented(reply, {"invalid_request", "model_not_found"}, openai=True)
 
 
-@settings(max_examples=400, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=400, deadline=None, suppress_health_check=SHARED)
 @given(st.data())
-def test_any_json_to_the_other_surfaces_is_answered_or_refused_in_their_form(data: st.DataObject) -> None:
+def test_any_json_to_the_other_surfaces_is_answered_or_refused_in_their_form(send: Send, data: st.DataObject) -> None:
     path = data.draw(st.sampled_from(sorted(SURFACES)))
-    reply = posted(path, msgspec.json.encode(data.draw(SURFACES[path] | ANY_JSON)))
+    reply = send("POST", path, content=msgspec.json.encode(data.draw(SURFACES[path] | ANY_JSON)))
     if not path.startswith("/v1/messages"):
         assert_documented(reply, {"invalid_request", "model_not_found"}, openai=True)
         return
@@ -192,14 +205,16 @@ def test_any_json_to_the_other_surfaces_is_answered_or_refused_in_their_form(dat
 
 @PATIENT
 @given(ANY_JSON | FEEDBACK)
-def test_any_json_to_feedback_is_answered_or_refused_by_name(body: Any) -> None:
-    assert_documented(posted("/feedback", msgspec.json.encode(body)), {"invalid_request", "unknown_task"}, openai=False)
+def test_any_json_to_feedback_is_answered_or_refused_by_name(send: Send, body: Any) -> None:
+    assert_documented(
+        send("POST", "/feedback", content=msgspec.json.encode(body)), {"invalid_request", "unknown_task"}, openai=False
+    )
 
 
 @PATIENT
 @given(ANY_JSON | COMPARE)
-def test_any_json_to_compare_is_answered_or_refused_by_name(body: Any) -> None:
-    reply = posted("/compare", msgspec.json.encode(body))
+def test_any_json_to_compare_is_answered_or_refused_by_name(send: Send, body: Any) -> None:
+    reply = send("POST", "/compare", content=msgspec.json.encode(body))
     if reply.status_code == 503:  # nobody may answer this now, which is true of what asks for too much
         assert reply.json()["error"]["code"] == "busy"
         return
@@ -211,17 +226,12 @@ def test_any_json_to_compare_is_answered_or_refused_by_name(body: Any) -> None:
 
 @PATIENT
 @given(st.binary(max_size=60) | st.text(max_size=60).map(str.encode))
-def test_any_bytes_are_refused_by_name(body: bytes) -> None:
+def test_any_bytes_are_refused_by_name(send: Send, body: bytes) -> None:
     for path, openai in (("/route", False), ("/feedback", False), ("/compare", False), ("/v1/chat/completions", True)):
-        assert_documented(posted(path, body), {"invalid_request"}, openai=openai)
+        assert_documented(send("POST", path, content=body), {"invalid_request"}, openai=openai)
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80, deadline=None, suppress_health_check=SHARED)
 @given(st.dictionaries(st.sampled_from(["prompt", "model", "worker", "context", "slider", "urgency", "x"]), ANY_TEXT))
-def test_any_query_is_answered_or_refused_by_name(query: dict[str, str]) -> None:
-    async def get() -> httpx.Response:
-        transport = httpx.ASGITransport(app=create_app(ReadingRouter()), raise_app_exceptions=False)
-        async with httpx.AsyncClient(transport=transport, base_url="http://router") as client:
-            return await client.get("/route/preview", params=query)
-
-    assert_documented(asyncio.run(get()), {"invalid_request", "unknown_model"}, openai=False)
+def test_any_query_is_answered_or_refused_by_name(send: Send, query: dict[str, str]) -> None:
+    assert_documented(send("GET", "/route/preview", params=query), {"invalid_request", "unknown_model"}, openai=False)
