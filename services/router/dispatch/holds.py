@@ -17,8 +17,8 @@ from services.router.fleet import pause_words
 
 
 def why_held(offer: Offer, name: str, somebody_free: bool) -> str:
-    """It wants a machine that has no credit now."""
-    eta = f"in about {offer.wait_s:.1f} s" if offer.wait_s else "in a moment"
+    """It wants a machine that has no credit now. Of one whose task is late no tenths are known."""
+    eta = f"in about {offer.wait_s:.1f} s" if offer.wait_s >= 1 else "in a moment"
     if somebody_free:
         return f"waiting_for_faster: {name} is free {eta}, and done sooner than a machine that is free now"
     return f"busy: every machine that could answer is busy; {name} is free {eta}"

@@ -35,9 +35,10 @@ def test_waiting_for_a_faster_machine_says_for_which_and_how_long() -> None:
     assert why_held(offer("m", "w1", wait_s=3.14), "desk", True) == (
         "waiting_for_faster: desk is free in about 3.1 s, and done sooner than a machine that is free now"
     )
-    assert why_held(offer("m", "w1"), "desk", False) == (
-        "busy: every machine that could answer is busy; desk is free in a moment"
-    )
+    for soon_s in (0.0, 0.1):
+        assert why_held(offer("m", "w1", wait_s=soon_s), "desk", False) == (
+            "busy: every machine that could answer is busy; desk is free in a moment"
+        )
 
 
 def test_nobody_holds_the_model(desk: Planning) -> None:
