@@ -23,7 +23,7 @@ OUTCOMES: Mapping[Outcome, str] = {
     "wrong_language": "wrong_language",
     "substituted": "other_model",
 }
-"""Stopping at the client's own max_tokens is no outcome of its own: it is what was asked for."""
+"""Stopping at the client's own max_tokens, or at the machine's, is no outcome of its own: it is what was asked for."""
 ASKED_AGAIN = "asked_again"
 WORDS: Mapping[str, str] = {
     "empty": "the answer was empty",

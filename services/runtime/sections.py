@@ -65,7 +65,8 @@ class Timeouts(Section, frozen=True, kw_only=True):
 
 class Worker(Section, frozen=True, kw_only=True):
     """``supports`` empty means ("cpu_inference",). ``local`` false takes no shared permit: the backend is somebody else's.
-    ``context`` is the window that every request to an Ollama carries, up to what its model was made for; unset, Ollama's own."""
+    ``context`` is the window that every request to an Ollama carries, up to what its model was made for; unset, Ollama's own.
+    ``max_tokens`` ends an answer whose client named no limit, so that a model that never ends holds no machine for ever."""
 
     name: str | None = None
     backend: str | None = None
@@ -73,6 +74,7 @@ class Worker(Section, frozen=True, kw_only=True):
     supports: tuple[str, ...] = ()
     local: bool = True
     context: AtLeastOne | None = None
+    max_tokens: AtLeastOne = 16_384
     heartbeat_s: Seconds = 5.0
     drain_s: Seconds = 30.0
     timeouts: Timeouts = Timeouts()

@@ -72,7 +72,7 @@ def completed(
             expected_models={model.name, model.backend_name, *model.aliases},
             answered_by=finish.model,
             output_tokens=tokens.output,
-            max_tokens=item.options.max_tokens,
+            limit=finish.limit if finish.limit is not None else item.options.max_tokens,
             language=item.language,
             domain=item.domain,
         )

@@ -26,27 +26,25 @@ def outcome_of(
     expected_models: Collection[str],
     answered_by: str | None,
     output_tokens: int | None,
-    max_tokens: int | None,
+    limit: int | None,
     language: str | None,
     domain: str,
 ) -> Outcome:
     """The first that applies, worst first. All thinking and no text is empty, whatever the tokens cost (case 32). Stopping at
-    the client's own limit is what the client asked for, so only other cuts are ``truncated``."""
+    ``limit``, the client's or ours, is what the request said and no fault of the model: only other cuts are ``truncated``."""
     if answered_by is not None and answered_by not in expected_models:
         return "substituted"
     if not text.strip() and not has_tool_calls:
         return "empty"
-    if finish_reason in LENGTH_REASONS and not _is_own_limit(output_tokens, max_tokens):
+    if finish_reason in LENGTH_REASONS and not _is_at(limit, output_tokens):
         return "truncated"
     if domain not in MIXED_DOMAINS and _is_other_language(text, language):
         return "wrong_language"
     return "ok"
 
 
-def _is_own_limit(output_tokens: int | None, max_tokens: int | None) -> bool:
-    if max_tokens is None:
-        return False
-    return output_tokens is None or output_tokens >= max_tokens
+def _is_at(limit: int | None, output_tokens: int | None) -> bool:
+    return limit is not None and (output_tokens is None or output_tokens >= limit)
 
 
 def _is_other_language(text: str, language: str | None) -> bool:

@@ -24,6 +24,7 @@ from services.worker.backends.port import BackendRequest
 from services.worker.completion import Context, completed
 from services.worker.freshness import Freshness
 from services.worker.inventory import Inventory
+from services.worker.length import most_tokens
 from services.worker.run import run_once
 from services.worker.tokens import TokenSender
 from services.worker.watchdogs import Limits
@@ -32,9 +33,11 @@ from services.worker.watchdogs import Limits
 class Runs:
     """One per worker."""
 
-    def __init__(self, attempts: Attempts, bus: Bus, inventory: Inventory, clock: Clock, limits: Limits) -> None:
+    def __init__(
+        self, attempts: Attempts, bus: Bus, inventory: Inventory, clock: Clock, limits: Limits, most_tokens: int
+    ) -> None:
         self._attempts, self._bus, self._inventory, self._clock = attempts, bus, inventory, clock
-        self._limits = limits
+        self._limits, self._most_tokens = limits, most_tokens
         self._freshness = Freshness()
         self._bodies: dict[Key, Reply | None] = {}
 
@@ -78,6 +81,7 @@ class Runs:
         request = BackendRequest(
             model=model.backend_name, body=asked, options=item.options,
             context=self._inventory.window(model.backend_name),
+            most_tokens=most_tokens(self._most_tokens, model.context, asked),
         )  # fmt: skip
         try:
             return await run_once(

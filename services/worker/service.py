@@ -83,9 +83,10 @@ class WorkerService:
             bus, self._clock, self._telemetry, self._inventory, self._promise,
             worker=worker, boot=self.boot, slots=settings.slots, interval_s=settings.heartbeat_s,
         )  # fmt: skip
+        limits = Limits(**msgspec.structs.asdict(settings.timeouts))
         self._execution = Execution(
             self._attempts, bus, self._inventory, self._telemetry, self._clock,
-            Runs(self._attempts, bus, self._inventory, self._clock, Limits(**msgspec.structs.asdict(settings.timeouts))),
+            Runs(self._attempts, bus, self._inventory, self._clock, limits, settings.max_tokens),
             spawn=self._spawn, send_credit=self._heart.want_credit, look=self._look, rest=self._take_rest,
         )  # fmt: skip
         self._rounds = self._execution.rounds = Rounds(

@@ -17,7 +17,8 @@ from schemas.work import Body
 from services.runtime.clock import SystemClock
 from services.worker.backends.detect import detect
 from services.worker.backends.ollama import Ollama
-from services.worker.backends.openai import LLAMA_CPP, OpenAI
+from services.worker.backends.openai import OpenAI
+from services.worker.backends.openai_body import LLAMA_CPP
 from services.worker.backends.port import Backend, BackendRequest, Chunk, Finish
 from services.worker.watchdogs import Limits, watched
 from support.backends import (

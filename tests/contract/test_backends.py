@@ -16,7 +16,7 @@ from schemas.errors import BackendError
 from schemas.events import Options
 from schemas.work import Body
 from services.worker.backends.detect import detect
-from services.worker.backends.port import Backend, BackendRequest, Chunk, Finish
+from services.worker.backends.port import MOST_TOKENS, Backend, BackendRequest, Chunk, Finish
 from support.backends import (
     Script,
     Stub,
@@ -151,7 +151,7 @@ async def test_a_request_without_a_limit_carries_one_where_the_server_has_no_end
     assert stand_in.stub is not None
     (sent,) = stand_in.stub.chats()
     limit = sent["options"]["num_predict"] if stand_in.kind == "ollama" else sent.get("max_tokens")
-    assert limit == (4096 if stand_in.kind == "ollama" else None)
+    assert limit == (MOST_TOKENS if stand_in.kind == "ollama" else None)
 
 
 async def test_a_bare_prompt_always_carries_a_limit(stand_in: Served) -> None:
@@ -159,7 +159,39 @@ async def test_a_bare_prompt_always_carries_a_limit(stand_in: Served) -> None:
     await whole(stand_in.backend, BackendRequest(model=stand_in.model, body=Body(prompt="Once")))
     assert stand_in.stub is not None
     (sent,) = stand_in.stub.chats()
-    assert (sent["options"]["num_predict"] if stand_in.kind == "ollama" else sent["max_tokens"]) == 4096
+    assert (sent["options"]["num_predict"] if stand_in.kind == "ollama" else sent["max_tokens"]) == MOST_TOKENS
+
+
+async def test_a_finish_says_which_limit_the_request_carried(served: Served) -> None:
+    """A cut at it is no fault of the model."""
+    assert (await whole(served.backend, ask(served.model)))[1].limit == 6
+
+
+@pytest.mark.parametrize("body", [Body(messages=({"role": "user", "content": "Hi"},)), Body(prompt="Once")])
+async def test_a_limit_beyond_the_window_is_no_reason_for_vllm_to_refuse(body: Body) -> None:
+    """As at any other server the window ends the answer then; what the words of the refusal are, differs by its version."""
+    said = "'max_tokens' is too large: 9000. This model's maximum context length is 4096 tokens (9000 > 4096 - 20)."
+    async with serving("vllm") as vllm:
+        assert vllm.stub is not None
+        vllm.stub.scripts.append(Script([msgspec.json.encode({"error": {"message": said, "code": 400}})], status=400))
+        _, finish = await whole(
+            vllm.backend, BackendRequest(model=vllm.model, body=body, options=Options(max_tokens=9000))
+        )
+        refused, answered = vllm.stub.chats()
+    assert (refused["max_tokens"], answered.get("max_tokens"), finish.limit) == (9000, None, None)
+    assert ("max_tokens" in answered) == (
+        body.prompt is not None
+    )  # its prompts have a limit of 16 unless they say null
+
+
+async def test_a_prompt_beyond_the_window_is_refused_by_vllm_as_it_is() -> None:
+    said = "This model's maximum context length is 4096 tokens. However, your request has 9000 input tokens."
+    refusal = Script([msgspec.json.encode({"error": {"message": said, "code": 400}})], status=400)
+    async with serving("vllm") as vllm:
+        assert vllm.stub is not None
+        vllm.stub.scripts += [refusal, refusal]
+        with pytest.raises(BackendError, match="9000 input tokens"):
+            await whole(vllm.backend, ask(vllm.model))
 
 
 async def test_closing_the_stream_frees_the_servers_slot(served: Served) -> None:

@@ -226,7 +226,7 @@ def _openai_talk(path: str, body: dict[str, Any]) -> Script:
     if path == "/v1/embeddings":
         data = [{"index": at, "embedding": [float(len(text)), 1.0]} for at, text in enumerate(body["input"])]
         return Script([line({"model": body["model"], "data": data[::-1], "usage": {"prompt_tokens": 3}})])
-    most = body.get("max_tokens", 4096)
+    most = body.get("max_tokens") or 4096
     words = _words(body, most)
     reason = "length" if most <= len(words) else "stop"
 

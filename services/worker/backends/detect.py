@@ -13,7 +13,8 @@ import httpx
 from schemas.errors import BackendError
 from services.worker.backends import wire
 from services.worker.backends.ollama import Ollama
-from services.worker.backends.openai import LLAMA_CPP, LM_STUDIO, OTHER, VLLM, OpenAI
+from services.worker.backends.openai import OpenAI
+from services.worker.backends.openai_body import LLAMA_CPP, LM_STUDIO, OTHER, VLLM
 from services.worker.backends.port import Backend
 
 USUAL_PLACES = (

@@ -132,7 +132,7 @@ class Ollama:
                 if chunk.is_token:  # also in the last frame: tool calls may come only there
                     yield chunk
                 if frame.get("done"):
-                    yield _finish(frame)
+                    yield msgspec.structs.replace(_finish(frame), limit=body["options"]["num_predict"])
                     return
         raise BackendError("protocol", "the stream ended with HTTP 200 and without done:true")
 

@@ -13,7 +13,7 @@ import msgspec
 
 from schemas.errors import BackendError
 from schemas.load_options import LOAD_OPTIONS
-from services.worker.backends.port import DEFAULT_MAX_TOKENS, BackendRequest
+from services.worker.backends.port import BackendRequest
 
 _PASSED_ON = ("format", "logprobs", "top_logprobs")
 _OPTION_NAMES = (
@@ -66,7 +66,7 @@ def _options(request: BackendRequest) -> dict[str, Any]:
         options |= {name: value for name, value in given.items() if name not in LOAD_OPTIONS}
     if isinstance(options.get("stop"), str):
         options["stop"] = [options["stop"]]  # OpenAI takes one as it is, Ollama a list alone
-    options["num_predict"] = wants.max_tokens or DEFAULT_MAX_TOKENS
+    options["num_predict"] = wants.max_tokens or request.most_tokens
     for name, value in (("temperature", wants.temperature), ("top_p", wants.top_p), ("seed", wants.seed)):
         if value is not None:
             options[name] = value

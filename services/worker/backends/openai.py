@@ -8,7 +8,8 @@ prompt. Success is a ``finish_reason`` that was seen, nothing else: a dying serv
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import PurePath
 from typing import Any
 
@@ -17,10 +18,11 @@ import msgspec
 
 from schemas.errors import BackendError
 from schemas.events import Tokens
+from schemas.overlong import is_overlong
 from services.worker.backends import wire
+from services.worker.backends.openai_body import LLAMA_CPP, LM_STUDIO, OTHER, VLLM, chat_body, to_the_window
 from services.worker.backends.openai_deltas import Calls, logprobs_of
 from services.worker.backends.port import (
-    DEFAULT_MAX_TOKENS,
     BackendModel,
     BackendRequest,
     BackendTimings,
@@ -29,11 +31,8 @@ from services.worker.backends.port import (
     Identity,
     Progress,
 )
-from services.worker.backends.thinking import think_at_llama_cpp, think_at_vllm
 
 MS = 1e3
-LLAMA_CPP, VLLM, LM_STUDIO, OTHER = "llama.cpp", "vllm", "lmstudio", "openai"
-_THINKS = {LLAMA_CPP: think_at_llama_cpp, VLLM: think_at_vllm}
 _NO_URLS = frozenset({LM_STUDIO})
 """Those that take images as data: URIs only."""
 _EMBEDDER = re.compile(r"embed|minilm|\bbge|\be5\b|\bgte\b", re.I)
@@ -79,9 +78,8 @@ class OpenAI:
         return frozenset(model.name for model in models if model.resident)
 
     async def chat(self, request: BackendRequest) -> AsyncGenerator[Chunk | Finish]:
-        path, body = chat_body(request, self.kind)
         last = _Last()
-        async with wire.stream(self._http, path, body) as lines:
+        async with self._asked(*chat_body(request, self.kind), last) as lines:
             async for line in lines:
                 if line.startswith(b":"):
                     continue  # a keep-alive comment is not progress
@@ -98,6 +96,21 @@ class OpenAI:
                 if chunk is not None:
                     yield chunk
         yield last.finish()
+
+    @asynccontextmanager
+    async def _asked(self, path: str, body: dict[str, Any], last: _Last) -> AsyncIterator[AsyncIterator[bytes]]:
+        """The lines of a reply. A limit beyond what the window leaves is no reason to refuse: the window ends the answer then."""
+        async with AsyncExitStack() as stack:
+            last.limit = body.get("max_tokens")
+            try:
+                lines = await stack.enter_async_context(wire.stream(self._http, path, body))
+            except BackendError as error:
+                unlimited = to_the_window(path, body, self.kind)
+                if unlimited is None or error.failure != "rejected" or not is_overlong(error.detail):
+                    raise
+                last.limit = None
+                lines = await stack.enter_async_context(wire.stream(self._http, path, unlimited))
+            yield lines
 
     async def embed(self, request: BackendRequest) -> Finish:
         inputs = request.body.inputs or ((request.body.prompt,) if request.body.prompt else ())
@@ -123,6 +136,7 @@ class _Last:
         self.model: str | None = None
         self.usage: dict[str, Any] = {}
         self.timings: dict[str, Any] = {}
+        self.limit: int | None = None
         self.calls = Calls()
         self.said_text = False
 
@@ -161,6 +175,7 @@ class _Last:
         return Finish(
             finish_reason=self.finish_reason,
             model=self.model,
+            limit=self.limit,
             tokens=self._tokens(),
             timings=BackendTimings(
                 prefill_us=wire.micros(self.timings.get("prompt_ms"), MS),
@@ -189,32 +204,6 @@ class _Last:
 def _error_text(error: Any) -> str:
     """An error object as the text that ``wire`` classifies."""
     return error if isinstance(error, str) else msgspec.json.encode({"error": error}).decode()
-
-
-def chat_body(request: BackendRequest, kind: str) -> tuple[str, dict[str, Any]]:
-    """The path and body of a request; what we do not interpret goes on as it came."""
-    wants = request.options
-    body: dict[str, Any] = {
-        name: value for name, value in request.body.extra.items() if name not in ("options", "think")
-    }
-    body |= {"model": request.model, "stream": True, "stream_options": {"include_usage": True}}
-    is_prompt = request.body.prompt is not None and not request.body.messages
-    # Without a limit vLLM ends a chat at its window; one that passes the window it refuses, whoever asked for it.
-    if wants.max_tokens is not None or is_prompt or kind != VLLM:
-        body["max_tokens"] = wants.max_tokens or DEFAULT_MAX_TOKENS
-    for name, value in (("temperature", wants.temperature), ("top_p", wants.top_p), ("seed", wants.seed)):
-        if value is not None:
-            body[name] = value
-    if kind == LLAMA_CPP:
-        body["return_progress"] = True
-    if kind in _THINKS and (said := _THINKS[kind](request.body.extra)):
-        body.pop("reasoning_effort", None)
-        if given := body.get("chat_template_kwargs"):
-            said["chat_template_kwargs"] = said.get("chat_template_kwargs", {}) | given
-        body |= said
-    if is_prompt:
-        return "/v1/completions", body | {"prompt": request.body.prompt}
-    return "/v1/chat/completions", body | {"messages": list(request.body.messages)}
 
 
 def _describe(model: dict[str, Any], kind: str) -> BackendModel:

@@ -14,8 +14,8 @@ import msgspec
 from schemas.events import Options, Tokens
 from schemas.work import Body
 
-DEFAULT_MAX_TOKENS = 4096
-"""Sent where the client gave no limit: Ollama would otherwise run to ten times its context."""
+MOST_TOKENS = 16_384
+"""Where the client gave no limit: Ollama would otherwise go on for ever. Models that think write some thousands before a word."""
 
 
 class Identity(msgspec.Struct, frozen=True, kw_only=True):
@@ -57,12 +57,14 @@ class BackendModel(msgspec.Struct, frozen=True, kw_only=True):
 
 class BackendRequest(msgspec.Struct, frozen=True, kw_only=True):
     """``model`` is the backend's own name. ``context`` is the one window that every request for this model gets here, where the
-    owner has set one and the server takes it from requests; no client's wish ever comes this way."""
+    owner has set one and the server takes it from requests; no client's wish ever comes this way. ``most_tokens`` is the limit of
+    an answer where ``options`` have none and the server knows no end of its own."""
 
     model: str
     body: Body
     options: Options = Options()
     context: int | None = None
+    most_tokens: int = MOST_TOKENS
 
 
 class Progress(msgspec.Struct, frozen=True, kw_only=True):
@@ -99,10 +101,12 @@ class BackendTimings(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Finish(msgspec.Struct, frozen=True, kw_only=True):
-    """The only sign of success: the backend itself said that it is done. ``model`` is the one that it says answered."""
+    """The only sign of success: the backend itself said that it is done. ``model`` is the one that it says answered, ``limit``
+    the most tokens that the request allowed."""
 
     finish_reason: str
     model: str | None = None
+    limit: int | None = None
     tokens: Tokens = Tokens()
     timings: BackendTimings = BackendTimings()
     vectors: tuple[tuple[float, ...], ...] = ()

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from schemas.events import AttemptFailed, TaskCompleted, TaskFailed, TaskStarted, WorkerLeft, WorkerReported
+from schemas.events import AttemptFailed, Options, TaskCompleted, TaskFailed, TaskStarted, WorkerLeft, WorkerReported
 from schemas.subjects import answer_subject, group_durable, lane_durable, start_id
 from schemas.work import Answer, Body, Control, decode_wire
 from services.runtime.bus import Bus
@@ -181,6 +181,17 @@ async def test_case_32_an_answer_that_is_all_thinking_is_empty(ready: Bench, stu
     end = await ready.until_said(TaskCompleted, "t1")
     assert (end.outcome, end.finish_reason) == ("empty", "length")
     assert "".join(chunk.thinking for chunk in ready.tokens) == "hm hm"
+
+
+async def test_an_answer_whose_client_named_no_limit_ends_at_the_owners_and_is_no_worse_for_it(
+    natsd: EmbeddedServer, bench: Bench, stub: Stub
+) -> None:
+    async with running_worker(natsd.url, stub.url, max_tokens=5):
+        await bench.confirm(MODEL)
+        await bench.ready()
+        await bench.release("t1", MODEL, options=Options())
+        end = await bench.until_said(TaskCompleted, "t1")
+    assert (end.outcome, end.finish_reason, end.tokens.output) == ("ok", "length", 5)
 
 
 async def test_case_28_a_cold_load_is_no_part_of_the_speed(ready: Bench, stub: Stub) -> None:

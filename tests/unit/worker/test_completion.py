@@ -70,6 +70,16 @@ def test_pieces_stand_in_for_tokens_only_where_nobody_counted() -> None:
     assert (counted.tokens.output, silent.tokens.output, silent.tokens.prompt) == (7, 2, None)
 
 
+@pytest.mark.parametrize(("limit", "outcome"), [(4, "ok"), (900, "truncated"), (None, "truncated")])
+def test_a_cut_at_the_limit_that_the_backend_was_given_is_told_and_no_fault_of_the_model(
+    limit: int | None, outcome: str
+) -> None:
+    unlimited = context(item=msgspec.structs.replace(ITEM, options=Options()))
+    cut = ran(finish_reason="length", limit=limit, tokens=Tokens(output=4))
+    end, answer = completed(unlimited, STAMP, cut, BODY, is_new_prompt=True)
+    assert (end.outcome, end.finish_reason, answer.finish_reason) == (outcome, "length", "length")
+
+
 @pytest.mark.parametrize(
     ("resident", "load_us", "cached"),
     [(False, LOAD_US_MIN, 0), (False, LOAD_US_MIN - 1, None), (True, LOAD_US_MIN, None), (None, LOAD_US_MIN, None)],

@@ -8,7 +8,7 @@ from schemas.errors import BackendError
 from schemas.events import Options
 from schemas.work import Body
 from services.worker.backends.ollama_body import chat_body, embed_body
-from services.worker.backends.port import BackendRequest
+from services.worker.backends.port import MOST_TOKENS, BackendRequest
 
 
 def request(context: int | None = None, options: Options = Options(), **body: Any) -> BackendRequest:  # noqa: B008
@@ -18,7 +18,7 @@ def request(context: int | None = None, options: Options = Options(), **body: An
 def test_case_27_no_clients_load_option_reaches_ollama() -> None:
     extra = {"options": {"num_ctx": 9, "num_gpu": 1, "mirostat": 2}, "num_thread": 3, "num_ctx": 5}
     _, body = chat_body(request(messages=({"role": "user", "content": "Hi"},), extra=extra))
-    assert body["options"] == {"mirostat": 2, "num_predict": 4096}
+    assert body["options"] == {"mirostat": 2, "num_predict": MOST_TOKENS}
     assert "num_ctx" not in body and "num_thread" not in body
 
 

@@ -18,7 +18,7 @@ def judged(**changes: Any) -> str:
         "expected_models": {"qwen3", "qwen3:8b"},
         "answered_by": "qwen3:8b",
         "output_tokens": 3,
-        "max_tokens": None,
+        "limit": None,
         "language": "en",
         "domain": "general",
     }
@@ -35,9 +35,9 @@ def judged(**changes: Any) -> str:
         ({"answered_by": "llama3"}, "substituted"),
         ({"answered_by": "llama3", "text": ""}, "substituted"),
         ({"finish_reason": "length"}, "truncated"),
-        ({"finish_reason": "length", "max_tokens": 100, "output_tokens": 40}, "truncated"),
-        ({"finish_reason": "length", "max_tokens": 40, "output_tokens": 40}, "ok"),
-        ({"finish_reason": "length", "max_tokens": 40, "output_tokens": None}, "ok"),
+        ({"finish_reason": "length", "limit": 100, "output_tokens": 40}, "truncated"),
+        ({"finish_reason": "length", "limit": 40, "output_tokens": 40}, "ok"),
+        ({"finish_reason": "length", "limit": 40, "output_tokens": None}, "ok"),
         ({"text": JAPANESE}, "wrong_language"),
         ({"text": ENGLISH, "language": "ja"}, "wrong_language"),
         ({"text": ENGLISH, "language": "ja", "domain": "translation"}, "ok"),
@@ -52,5 +52,5 @@ def test_an_answer_is_called_what_it_is(changes: dict[str, Any], outcome: str) -
 
 
 def test_case_32_all_thinking_up_to_the_limit_is_empty_and_not_truncated() -> None:
-    assert judged(text="", finish_reason="length", max_tokens=None, output_tokens=4096) == "empty"
-    assert judged(text="", finish_reason="length", max_tokens=50, output_tokens=50) == "empty"
+    assert judged(text="", finish_reason="length", limit=None, output_tokens=4096) == "empty"
+    assert judged(text="", finish_reason="length", limit=50, output_tokens=50) == "empty"

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from schemas.work import Body
-from services.worker.backends.openai import LLAMA_CPP, LM_STUDIO, VLLM, chat_body
+from services.worker.backends.openai_body import LLAMA_CPP, LM_STUDIO, VLLM, chat_body
 from services.worker.backends.port import BackendRequest
 from services.worker.backends.thinking import think_at_ollama
 
