@@ -36,6 +36,7 @@ class Comparison:
         self.id = ""
         self.entries: dict[int, Json] = {}
         self.removed: list[Json] = []
+        self.warning: str | None = None
         self.judged: list[Json] = []
         self.texts: dict[int, str] = {}
         self.thought: set[int] = set()
@@ -49,7 +50,7 @@ class Comparison:
         entry = int(data.get("entry", 0))
         match event.name:
             case "compare":
-                self.id, self.removed = data["compare"], data["removed"]
+                self.id, self.removed, self.warning = data["compare"], data["removed"], data.get("warning")
                 self.entries = {row["entry"]: row for row in data["entries"]}
             case "status":
                 self.states[entry] = data
@@ -171,6 +172,8 @@ def times(comparison: Comparison) -> RenderableType:
 
 def _notes(comparison: Comparison) -> Iterator[str]:
     """What the table's words mean: each unknown has a reason."""
+    if comparison.warning:
+        yield f"note: {comparison.warning}"
     spent = [end["spent"] for end in comparison.ends.values() if end.get("spent")]
     if any(of["load_s"] is None for of in spent):
         yield "load unknown: its model server does not tell it"

@@ -67,6 +67,7 @@ class Opened(msgspec.Struct, frozen=True, kw_only=True):
     removed: tuple[Removal, ...]
     domain: Domain
     language: str | None
+    warning: str | None = None
 
 
 class Told(msgspec.Struct, frozen=True, kw_only=True):
@@ -139,7 +140,10 @@ class Comparing:
             self._entries.append(Entry(number=number, task=last.task, candidate=next(pinned, candidate)))
         if last is None:
             raise refusal or HeadraceError("nobody takes part in this comparison")
-        return Opened(entries=tuple(self._entries), removed=tuple(removed), domain=last.domain, language=last.language)
+        return Opened(
+            entries=tuple(self._entries), removed=tuple(removed), domain=last.domain, language=last.language,
+            warning=last.warning,
+        )  # fmt: skip
 
     async def _submit(self, wants: Wants, body: Body, **changes: object) -> Submitted:
         """Once it is accepted it is known here, even if nobody waits for that any more."""

@@ -146,7 +146,7 @@ class CompareStream(Lasting):
                 opened = {
                     "compare": self.asked.id, "domain": happened.domain, "language": happened.language,
                     "entries": [entry_row(self.router, e.number, e.task, e.candidate) for e in happened.entries],
-                    "removed": removed_rows(self.router, happened.removed),
+                    "removed": removed_rows(self.router, happened.removed), "warning": happened.warning,
                 }  # fmt: skip
                 return sse_event("compare", opened)
             case Judged():

@@ -54,6 +54,12 @@ async def test_all_who_may_answer_are_asked_the_same_and_each_event_names_its_en
     }  # fmt: skip
 
 
+async def test_a_misspelt_domain_is_said_to_be_one(wire: httpx.AsyncClient) -> None:
+    for domain, near in (("maht", "'maths' is one"), ("maths", "")):
+        opened = (await compared(wire, constraints={"domain": domain}))[0][1]
+        assert (opened["warning"] or "").endswith(near) and bool(opened["warning"]) == bool(near)
+
+
 async def test_a_machine_that_falls_asleep_is_not_waited_for_for_ever_unless_that_is_said(
     wire: httpx.AsyncClient, router: MemoryRouter
 ) -> None:
