@@ -32,10 +32,12 @@ class InvalidEvent(HeadraceError, ValueError):
 
 
 class UnknownModel(HeadraceError, LookupError):
-    """Nobody in the fleet holds the model; ``nearest`` are the closest names there are."""
+    """Nobody in the fleet holds the model; ``nearest`` are the closest names there are. ``open_to_auto``: who asks may leave the
+    choice to the router."""
 
-    def __init__(self, model: str, nearest: tuple[str, ...] = ()) -> None:
+    def __init__(self, model: str, nearest: tuple[str, ...] = (), *, open_to_auto: bool = False) -> None:
         hint = f"; nearest: {', '.join(nearest)}" if nearest else "; the fleet holds no model yet"
+        hint += '; "auto" leaves the choice to the router' if open_to_auto and nearest else ""
         super().__init__(f"no worker holds the model {model!r}{hint}")
         self.model = model
         self.nearest = nearest

@@ -188,7 +188,8 @@ def check_end(end: Json, *, allow_empty: bool = False) -> None:
         code = Exit.BUSY if status.get("failure") == "busy" else Exit.FAILED
         raise CommandFailed(
             f"the task {ENDS.get(status['state'], status['state'])}: {why}",
-            hint=f"`headrace explain {status['task']}`",
+            hint=("`headrace doctor` says what is missing; " if code == Exit.BUSY else "")
+            + f"`headrace explain {status['task']}`",
             code=code,
         )
     if status.get("outcome") == "empty" and not allow_empty:

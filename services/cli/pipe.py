@@ -46,7 +46,7 @@ def pipe(
     ] = None,
     router_key: Annotated[
         str | None,
-        typer.Option("--router-key", envvar="HEADRACE_KEY", help="One of the router's [keys], if it has any."),
+        typer.Option("--router-key", envvar="HEADRACE_KEY", help="One of the router's keys, if it has any."),
     ] = None,
     ratings: Annotated[bool, typer.Option("--ratings", help="Print the function for ratings instead.")] = False,
     json: AsJson = False,

@@ -133,7 +133,8 @@ def _wants(wants: Wants, fleet: Fleet, routes: Routes) -> Wants:
     if model is not None:
         found = resolve_model(fleet, model)
         if found is None:
-            raise UnknownModel(model, nearest(model, (*known_models(fleet), *routes.routes)))
+            near = nearest(model, (*known_models(fleet), *routes.routes))
+            raise UnknownModel(model, near, open_to_auto=True)
         model = found
     if worker is not None:
         worker = resolve_worker(fleet, worker) or worker

@@ -100,7 +100,12 @@ class EmbeddedServer:
     async def start(self) -> None:
         """Returns when clients can connect and JetStream has recovered. Raises ServerError."""
         binary = find_binary()
-        self.directory.mkdir(parents=True, exist_ok=True)
+        try:
+            self.directory.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise ServerError(
+                f"data cannot be kept in {self.directory}: {error.strerror}; name a directory with --data"
+            ) from error
         await self._take_lock()
         try:
             self._spawn(binary)

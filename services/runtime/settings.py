@@ -59,6 +59,8 @@ __all__ = [
 ]
 
 PREFIX = "HEADRACE_"
+SECRET = re.compile(r"password|secret|^keys\.")
+"""What no message repeats."""
 
 
 def load(path: Path | None, environ: Mapping[str, str]) -> Settings:
@@ -165,16 +167,44 @@ def _explain(
         return SettingsError(f"{f'{shown}.{unknown[1]}'.strip('.')} is not a setting ({path}); {hint}")
     if keys[:1] == ["keys"] and "matching regex" in message:  # the value may be the key itself: it is not repeated
         message = "is no SHA-256 in 64 hex digits; `headrace key add` makes a key with it, or printf %s KEY | sha256sum"
+    elif keys[:1] == ["keys"] and len(keys) == 2:
+        message = 'is written { sha256 = "…" }; `headrace key add` makes a key and that line'
+    else:
+        message = _with_value(message, shown, _value(tree, _culprit(tree, keys)), _kind(keys))
     return SettingsError(f"{shown}: {message[:1].lower()}{message[1:]} ({source.get(shown, path)})")
+
+
+def _with_value(message: str, shown: str, value: Any, kind: Any) -> str:
+    """What may stand there, and what does, but no secret."""
+    choices = [
+        repr(choice) for part in get_args(kind) for choice in get_args(part) or (part,) if isinstance(choice, str)
+    ]
+    if message.startswith("Invalid enum value") and choices:
+        message = f"expected {' or '.join(choices)}"
+    if not isinstance(value, str | int | float) or SECRET.search(shown) or message.endswith(f"got {value!r}"):
+        return message
+    return f"{message.partition(', got `')[0]}, got {value!r}"
+
+
+def _value(tree: Any, keys: list[str]) -> Any:
+    for key in keys:
+        tree = tree.get(key) if isinstance(tree, dict) else None
+    return tree
 
 
 def _known(keys: list[str]) -> list[str]:
     """The names that may stand under a place; ``*`` is any name of a table."""
+    kind = _kind(keys)
+    return list(get_type_hints(kind)) if _is_section(kind) else []
+
+
+def _kind(keys: list[str]) -> Any:
+    """The type of a place; None where it is part of a list."""
     kind: Any = Settings
     for key in keys:
         kind = get_args(kind)[-1] if key == "*" else get_type_hints(kind).get(key)
         kind = next((part for part in get_args(kind) if _is_section(part)), kind) if key == "*" else kind
-    return list(get_type_hints(kind)) if _is_section(kind) else []
+    return kind
 
 
 def _culprit(tree: dict[str, Any], keys: list[str]) -> list[str]:

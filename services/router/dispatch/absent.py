@@ -80,14 +80,14 @@ def given_up(turn: Turn, task: Task) -> str | None:
 
 def _words(turn: Turn, task: Task, waited_s: float, *, woken: bool) -> str:
     models = _models(task)
-    what = " or ".join(models[:NAMED_MAX]) or "any model that may answer it"
+    who = f"nobody who holds {' or '.join(models[:NAMED_MAX])}" if models else "no machine that may answer it"
     holders = _known_holders(turn, task)
     told = [_last_seen(turn, worker) for worker in holders[:NAMED_MAX]]
     if len(holders) > NAMED_MAX:
         told.append(f"and {len(holders) - NAMED_MAX} more")
     why = "; ".join(told) or turn.live.unanswered.get(task.submitted.task) or "no machine has ever reported it"
     sleeping = "was there or woke up" if woken else "was there"
-    return f"nobody who holds {what} {sleeping} within {waited_s:.0f} s ({why})"
+    return f"{who} {sleeping} within {waited_s:.0f} s ({why})"
 
 
 def _last_seen(turn: Turn, worker: str) -> str:

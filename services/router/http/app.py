@@ -39,6 +39,8 @@ from services.runtime.logs import logger
 log = logger("http")
 STEPS_MAX = 8
 """A longer path is nobody's slip."""
+BASES = {"/v1": "GET /v1/models", "/api": "GET /api/tags"}
+"""What people open to see whether anybody is there, and what tells them."""
 
 
 def create_app(router: RouterPort, *, timing: Timing | None = None, access: Access | None = None) -> FastAPI:
@@ -84,8 +86,7 @@ async def _on_http(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     allowed = (error.headers or {}).get("allow") or (error.headers or {}).get("Allow")
     may = f", only {allowed}" if error.status_code == 405 and allowed else ""
-    meant = _meant(request) if error.status_code == 404 else None
-    ask = f"; is {meant} meant? A client's base URL may lack its /v1, or have too much" if meant else ""
+    ask = _way_out(request) if error.status_code == 404 else ""
     words = f"{request.method} {request.scope['path']}: {error.detail}{may}{ask}; GET /openapi.json lists the paths"
     return _answer(request, http_problem(error.status_code, words))
 
@@ -102,15 +103,24 @@ async def _on_crash(request: Request, error: Exception) -> Response:
     return _answer(request, INTERNAL)
 
 
+def _way_out(request: Request) -> str:
+    if tells := BASES.get(request.scope["path"].rstrip("/")):
+        return f": it is a base URL for clients; {tells} lists the models"
+    meant = _meant(request)
+    return f"; is {meant} meant? A client's base URL may lack its /v1, or have too much" if meant else ""
+
+
 def _meant(request: Request) -> str | None:
-    """A path of ours that this one nearly is: without its beginning, with one before it, with a slash too many."""
+    """A path of ours that this one nearly is: without its beginning, with one before it, with a slash too many, or with its end
+    twice, where somebody gave the whole path as a client's base URL."""
     known = request.app.openapi()["paths"].keys() - {"/"}
     steps = [step for step in request.scope["path"].split("/") if step]
     if not 0 < len(steps) <= STEPS_MAX:
         return None
     tails = ["/" + "/".join(steps[at:]) for at in range(len(steps))]
     near = [f"{before}{tails[0]}" for before in ("", "/v1", "/api")]
-    return next((path for path in (*near, *tails) if path in known), None)
+    heads = [tails[0].removesuffix(tail) for tail in tails[1:] if tails[0].removesuffix(tail).endswith(tail)]
+    return next((path for path in (*near, *tails, *heads) if path in known), None)
 
 
 def _answer(request: Request, problem: Problem) -> Response:

@@ -48,7 +48,7 @@ def pull_routes(router: RouterPort, timing: Timing) -> APIRouter:
         need_admin(request, "have a model fetched")
         values = await read_json(request)
         asked = typed({**values, "model": values.get("model") or values.get("name") or ""}, PullAsked)
-        worker = puller(router.fleet(), asked.worker)
+        worker = puller(router.fleet(), asked.worker, asked.model)
         return Pull(router, timing, worker, asked.model, streams=asked.stream is not False)
 
     for (method, path), reason in REFUSED.items():
@@ -56,15 +56,21 @@ def pull_routes(router: RouterPort, timing: Timing) -> APIRouter:
     return routes
 
 
-def puller(fleet: Fleet, wanted: str | None) -> str:
+def puller(fleet: Fleet, wanted: str | None, model: str) -> str:
     """The id of the machine: the one that is named, or the only one that can. Raises BadRequest or HeadraceError."""
     able = [worker for worker in fleet.workers.values() if worker.backend == OLLAMA]
     names = ", ".join(sorted(worker.name for worker in able)) or "none of the fleet"
     found = worker_id(fleet, wanted, "worker")
     if found is None:
+        if not able:
+            raise BadRequest(
+                f"nobody here has {model!r} or an Ollama that could fetch it; GET /models lists what there is"
+            )
         if len(able) != 1:
             raise BadRequest(
-                f'worker: name the machine that shall fetch it, {{"worker": …}}; with Ollama: {names}', "worker"
+                f'worker: name the machine that shall fetch it, by `headrace pull {model} --on MACHINE` or {{"worker": …}}; '
+                f"with Ollama: {names}",
+                "worker",
             )
         found = able[0].id
     worker = fleet.workers[found]

@@ -212,12 +212,21 @@ async def test_unknown_paths_and_methods_are_named(http: httpx.AsyncClient) -> N
         ("/openai/v1/responses", "/v1/responses"),
         ("/chat", "/api/chat"),
         ("/api/tags/", "/api/tags"),
+        ("/v1/chat/completions/chat/completions", "/v1/chat/completions"),
+        ("/api/chat/api/chat", "/api/chat"),
     ],
 )
 async def test_a_base_url_that_is_nearly_right_is_told_what_is(http: httpx.AsyncClient, path: str, meant: str) -> None:
     reply = await http.post(f"http://router{path}", json={})
     assert reply.status_code == 404
     assert f"POST {path}: Not Found; is {meant} meant?" in reply.text
+
+
+@pytest.mark.parametrize(("path", "tells"), [("/v1", "/v1/models"), ("/v1/", "/v1/models"), ("/api/", "/api/tags")])
+async def test_a_base_url_alone_says_what_it_is(http: httpx.AsyncClient, path: str, tells: str) -> None:
+    reply = await http.get(f"http://router{path}")
+    assert reply.status_code == 404
+    assert f"it is a base URL for clients; GET {tells} lists the models" in reply.text
 
 
 async def test_the_models_may_have_a_slash_at_their_end(http: httpx.AsyncClient) -> None:

@@ -53,6 +53,14 @@ async def test_among_several_machines_one_must_be_named(wire: httpx.AsyncClient,
     assert "attic, desktop" in reply.json()["error"]
 
 
+async def test_without_an_ollama_anywhere_that_is_said(wire: httpx.AsyncClient, router: MemoryRouter) -> None:
+    others = {id: worker for id, worker in router.view.workers.items() if worker.backend != "ollama"}
+    router.view = msgspec.structs.replace(router.view, workers=others)
+    reply = await wire.post("/api/pull", json={"model": "llama3"})
+    assert reply.status_code == 400
+    assert "nobody here has 'llama3' or an Ollama that could fetch it" in reply.json()["error"]
+
+
 @pytest.mark.parametrize(
     ("worker", "status", "words"),
     [("laptop", 400, "llama.cpp, which cannot fetch models"), ("nobody", 400, "no worker is called")],

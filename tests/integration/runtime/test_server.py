@@ -56,6 +56,14 @@ async def test_a_second_server_on_the_same_directory_is_refused_and_the_first_li
         assert await bus.fence()
 
 
+async def test_a_place_that_cannot_hold_data_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(
+        ServerError, match=r"data cannot be kept in .*file/nats: Not a directory; name a directory with --data"
+    ):
+        await EmbeddedServer(tmp_path / "file").start()
+
+
 async def test_a_stopped_server_frees_its_directory(tmp_path: Path) -> None:
     for _ in range(2):
         async with EmbeddedServer(tmp_path, sync="10s") as server:

@@ -43,6 +43,7 @@ def test_names_become_canonical_and_unknown_models_are_refused() -> None:
     with pytest.raises(UnknownModel) as caught:
         asked("hello", model="qwen")
     assert caught.value.nearest == ("qwen3",)
+    assert '; "auto" leaves the choice to the router' in str(caught.value)
 
 
 def test_a_domain_that_the_client_names_is_taken_as_it_is() -> None:
