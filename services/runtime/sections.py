@@ -5,6 +5,7 @@ Answers "what can be set, and within which bounds?". ``settings`` reads them; it
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -19,6 +20,8 @@ OrderK = Annotated[float, msgspec.Meta(ge=0, le=3.3)]
 Port = Annotated[int, msgspec.Meta(ge=-1, le=65_535)]
 Mac = Annotated[str, msgspec.Meta(pattern="^([0-9A-Fa-f]{2}[:-]?){5}[0-9A-Fa-f]{2}$")]
 
+ORIGIN = re.compile(r"\*|[a-z][a-z0-9+.-]*://[^/*\sA-Z]+")
+"""As browsers write it: a scheme and a host in small letters, no path and no slash at the end; "*" is every one."""
 Sha256 = Annotated[str, msgspec.Meta(pattern="^[0-9A-Fa-f]{64}$")]
 
 
@@ -166,15 +169,23 @@ class Key(Section, frozen=True, kw_only=True):
 
 class Http(Section, frozen=True, kw_only=True):
     """Further names of headers, beside the router's own and Open WebUI's: the first that a request has counts. ``hosts``: names
-    of this router beside its addresses, names without a dot and those of private endings (``.lan``). ``user_jwt_secret``: by
+    of this router beside its addresses, names without a dot and those of private endings (``.lan``). ``origins``: other sites
+    whose pages may ask here, as browsers name them; "*" is every site, for requests with a key. ``user_jwt_secret``: by
     which Open WebUI signs whom it asks for (its FORWARD_USER_INFO_HEADER_JWT_SECRET)."""
 
     hosts: tuple[str, ...] = ()
+    origins: tuple[str, ...] = ()
     user_jwt_secret: str | None = None
     session_headers: tuple[str, ...] = ("x-claude-code-session-id", "session_id", "conversation_id")
     client_headers: tuple[str, ...] = ()
     message_headers: tuple[str, ...] = ()
     task_headers: tuple[str, ...] = ("x-openwebui-task",)
+
+    def __post_init__(self) -> None:
+        if wrong := next((origin for origin in self.origins if not ORIGIN.fullmatch(origin)), None):
+            raise ValueError(
+                f'origins has {wrong!r}; an origin is "https://chat.example.org", with a port where it has one'
+            )
 
 
 class Privacy(Section, frozen=True, kw_only=True):

@@ -11,9 +11,9 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from services.router.http.identity import KEY_COOKIE, SETTLED, cookie_of, shown_key
+from services.router.http.identity import KEY_COOKIE, SETTLED, cookie_of, is_dialogue, shown_key
 from services.router.http.reading import Refused
-from services.router.http.same_site import is_foreign, is_ours
+from services.router.http.same_site import is_foreign, is_named, is_ours
 from services.router.http.user_token import HEADER as USER_TOKEN, NotSigned, user_of_token
 from services.runtime.settings import Http, Key
 
@@ -34,12 +34,12 @@ class WrongKey(Refused):
 
 class Caller(msgspec.Struct, frozen=True, kw_only=True):
     """``name`` is the key's; None where there are no keys, or on the router's own machine without one. ``speaks``: for users.
-    ``by_cookie``: a browser showed the key by itself, whoever's page made it ask."""
+    ``by_browser``: it may have shown the key by itself, from a cookie or its dialogue, whoever's page made it ask."""
 
     name: str | None = None
     speaks: bool = False
     admin: bool = False
-    by_cookie: bool = False
+    by_browser: bool = False
 
 
 class Access(msgspec.Struct, kw_only=True):
@@ -63,10 +63,10 @@ class Access(msgspec.Struct, kw_only=True):
         """Raises WrongKey for an unknown key, and Refused for none where one is needed."""
         shown = shown_key(headers)
         if shown is not None and (found := self.named(shown)) is not None:
-            return found
+            return msgspec.structs.replace(found, by_browser=is_dialogue(headers))
         kept = cookie_of(headers, KEY_COOKIE) if shown is None else None
         if kept is not None and (found := self.named(kept)) is not None:
-            return msgspec.structs.replace(found, by_cookie=True)
+            return msgspec.structs.replace(found, by_browser=True)
         if not self.guarded or (is_local and shown is None) or is_open(path):
             return Caller(speaks=is_local, admin=is_local)
         how = "send one of the router's [keys] as Authorization: Bearer ..., x-api-key, or a password"
@@ -85,12 +85,18 @@ class Access(msgspec.Struct, kw_only=True):
             raise Refused(f"{USER_TOKEN}: {error}", 401) from error
 
     def turn_strangers_away(self, caller: Caller, method: str, headers: Mapping[str, str], path: str) -> None:
-        """Raises Refused for what another site's page made a browser send. A key in a header is no browser's doing."""
-        if caller.name is not None and not caller.by_cookie:
+        """Raises Refused for what another site's page made a browser send. A token in a header is no browser's doing; a page
+        that ``[http] origins`` names may ask, but not with what the browser keeps."""
+        if caller.name is not None and not caller.by_browser:
             return
-        if is_foreign(method, headers):
+        is_welcome = not caller.by_browser and is_named(headers.get("origin"), self.http.origins)
+        if is_foreign(method, headers) and not is_welcome:
             origin, host = headers.get("origin", "")[:128], headers.get("host", "")[:128]
-            raise Refused(f"a web page of {origin} may change nothing here ({host}); send a key as Authorization", 403)
+            raise Refused(
+                f"a web page of {origin} may change nothing here ({host}); send a key as Authorization, or name the page's "
+                "origin in [http] origins",
+                403,
+            )
         host = headers.get("host", "")
         if caller.name is None and not is_open(path) and not is_ours(host, self.http.hosts):
             raise Refused(

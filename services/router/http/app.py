@@ -25,6 +25,7 @@ from services.router.http.ollama import ollama_routes
 from services.router.http.ollama_pull import pull_routes
 from services.router.http.openai import openai_routes
 from services.router.http.openapi import describe
+from services.router.http.origins import Origins
 from services.router.http.overview import overview_routes
 from services.router.http.page.routes import page_routes
 from services.router.http.page.watching import Watchers
@@ -49,6 +50,7 @@ def create_app(router: RouterPort, *, timing: Timing | None = None, access: Acce
     # The interactive pages would load scripts from elsewhere; /openapi.json stays.
     app = FastAPI(title="Headrace", docs_url=None, redoc_url=None, redirect_slashes=False)
     app.add_middleware(Gate, access=access, tries=tries)
+    app.add_middleware(Origins, access=access)
     watchers = Watchers(router)
     app.state.before_stop = watchers.close
     app.include_router(native_routes(router, timing))

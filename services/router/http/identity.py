@@ -85,8 +85,13 @@ def shown_key(headers: Mapping[str, str]) -> str | None:
     return headers.get("x-api-key", "").strip() or None
 
 
+def is_dialogue(headers: Mapping[str, str]) -> bool:
+    """A password, as a browser that was told one sends it by itself from then on."""
+    return headers.get("authorization", "").lower().startswith("basic ")
+
+
 def _token_name(headers: Mapping[str, str]) -> str | None:
-    key = None if headers.get("authorization", "").lower().startswith("basic ") else shown_key(headers)
+    key = None if is_dialogue(headers) else shown_key(headers)
     return "key-" + hashlib.sha256(key.encode()).hexdigest()[:12] if key is not None else None
 
 

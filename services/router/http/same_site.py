@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from ipaddress import ip_address
 from urllib.parse import urlsplit
 
+ANYONE = "*"
 SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 PRIVATE = (
     "localhost",
@@ -53,6 +54,11 @@ def is_foreign(method: str, headers: Mapping[str, str]) -> bool:
         return True
     parts = urlsplit(origin)
     return parts.scheme in ("http", "https") and parts.netloc != headers.get("host", "").lower()
+
+
+def is_named(origin: str | None, allowed: Iterable[str]) -> bool:
+    """A page of an origin that the router's owner has named; for ``ANYONE`` a page is nobody in particular."""
+    return origin is not None and origin != ANYONE and origin in allowed
 
 
 def _name(host: str) -> str:
