@@ -49,6 +49,21 @@ class RunRow(Wire, frozen=True, kw_only=True):
     decode: float | None = None
 
 
+class RunAsked(Wire, frozen=True, kw_only=True):
+    """One prompt of a suite that has ended, by its ``task`` (None: it was never asked). ``why`` are the grader's words, or what
+    there is no grade for."""
+
+    task: str | None
+    model: str
+    worker: str
+    worker_name: str
+    domain: str
+    suite: str
+    prompt: str
+    grade: float | None = None
+    why: str = ""
+
+
 class RunVersus(Wire, frozen=True, kw_only=True):
     """Two models on the same prompts of a domain. ``better`` None: undecided, the interval of the difference holds 0."""
 
@@ -63,7 +78,8 @@ class RunVersus(Wire, frozen=True, kw_only=True):
 
 
 class RunShown(Wire, frozen=True, kw_only=True):
-    """``eta_s`` None until something has ended. ``judged`` prompts have no check and were not asked: shadow pairs weigh them."""
+    """``eta_s`` None until something has ended. ``judged`` prompts have no check and were not asked: shadow pairs weigh them.
+    ``asked`` are prompts that have ended, those without a grade and the worst first, 200 at most."""
 
     run: str
     state: RunState
@@ -72,6 +88,7 @@ class RunShown(Wire, frozen=True, kw_only=True):
     eta_s: float | None = None
     judged: int = 0
     rows: tuple[RunRow, ...] = ()
+    asked: tuple[RunAsked, ...] = ()
     versus: tuple[RunVersus, ...] = ()
 
 

@@ -135,12 +135,14 @@ class OnDemand:
             return Outcome(item=item, took_s=self._clock.monotonic() - began_s, why=str(error)), False
         completed = result.completed
         if completed is None:
-            return Outcome(item=item, took_s=self._clock.monotonic() - began_s, why=result.failure or "failed"), False
+            took_s, why = self._clock.monotonic() - began_s, result.failure or "failed"
+            return Outcome(item=item, took_s=took_s, task=result.task, why=why), False
         graded = await asyncio.to_thread(graded_of, item, result)
         await self._record(run, item, completed, graded)
         outcome = Outcome(
             item=item,
             took_s=self._clock.monotonic() - began_s,
+            task=result.task,
             grade=graded.value,
             why=graded.why,
             output_tokens=completed.tokens.output,

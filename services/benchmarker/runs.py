@@ -13,10 +13,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 
-from schemas.demands import Demand, RunRow, RunShown, RunState, RunVersus
+from schemas.demands import Demand, RunAsked, RunRow, RunShown, RunState, RunVersus
 from schemas.errors import CannotRun
 from services.benchmarker.grades import by_prompt, compare, mean, wilson
 from services.benchmarker.suites import Prompt, Suite
+
+
+ASKED_MAX = 200
+"""Of a whole fleet's run the worst: all of them might not fit into one message."""
 
 
 class Place(msgspec.Struct, frozen=True, kw_only=True):
@@ -44,6 +48,7 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
 
     item: Item
     took_s: float
+    task: str | None = None
     grade: float | None = None
     why: str = ""
     output_tokens: int | None = None
@@ -109,6 +114,7 @@ def show(run: Run) -> RunShown:
         eta_s=_eta_s(run) if run.state == "running" else 0.0,
         judged=run.judged,
         rows=tuple(_rows(run)),
+        asked=tuple(_asked(run.outcomes)),
         versus=tuple(_versus(run.outcomes)),
     )
 
@@ -142,6 +148,15 @@ def _rows(run: Run) -> Iterator[RunRow]:
         came[outcome.item.place.model, outcome.item.domain, outcome.item.place.worker].append(outcome)
     for key in sorted(totals):
         yield _row(key, came[key], totals[key])
+
+
+def _asked(outcomes: Iterable[Outcome]) -> Iterator[RunAsked]:
+    for each in sorted(outcomes, key=lambda each: -1.0 if each.grade is None else each.grade)[:ASKED_MAX]:
+        place = each.item.place
+        yield RunAsked(
+            task=each.task, model=place.model, worker=place.worker, worker_name=place.worker_name, domain=each.item.domain,
+            suite=each.item.suite, prompt=each.item.prompt.id, grade=each.grade, why=each.why,
+        )  # fmt: skip
 
 
 def _row(key: tuple[str, str, str], came: Sequence[Outcome], items: Sequence[Item]) -> RunRow:

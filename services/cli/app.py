@@ -14,6 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from services.cli import (
+    answer,
     bench,
     evidence_commands,
     key,
@@ -65,6 +66,7 @@ app.command("ask", rich_help_panel=USE)(show_commands.ask)
 app.command("fleet", rich_help_panel=USE)(show_commands.fleet)
 app.command("stats", rich_help_panel=USE)(stats_commands.stats)
 app.command("explain", rich_help_panel=USE)(show_commands.explain)
+app.command("answer", rich_help_panel=USE)(answer.answer)
 app.command("preview", rich_help_panel=USE)(show_commands.preview)
 app.command("queue", rich_help_panel=USE)(queue_commands.queue)
 app.command("compare", rich_help_panel=USE)(evidence_commands.compare)

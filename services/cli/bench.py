@@ -27,6 +27,8 @@ from services.cli.tables import grid
 Json = dict[str, Any]
 LOOK_S = 0.5
 """A prompt takes a second or more; a look is answered from memory."""
+MISTAKES_MAX = 5
+"""What a look at the grades needs; a whole run may have hundreds."""
 LOST_LOOKS = 20
 """A router that restarts is back by then; the run does not need it."""
 
@@ -117,10 +119,27 @@ def table(shown: Json) -> RenderableType:
     if shown["state"] == "cancelled":
         parts.append(Text(f"The run ended early, after {shown['done']} of {shown['total']} prompts.", style="yellow"))
     parts += [Text(versus(each)) for each in shown["versus"]]
+    parts += mistakes(shown.get("asked", []))
     if left := shown["judged"]:
         words = f"{left} prompts have no check and were" if left > 1 else "1 prompt has no check and was"
         parts.append(Text(f"{words} not asked: judges weigh such answers in pairs.", style="dim"))
     return Group(*parts)
+
+
+def mistakes(asked: list[Json]) -> list[RenderableType]:
+    """What was not right, the worst first, and where its answer is."""
+    wrong = [each for each in asked if each["task"] and (each["grade"] is None or each["grade"] < 1.0)]
+    if not wrong:
+        return []
+    lines = [
+        f"  {known(each['grade'], numbers.share)}  {each['model']} on {each['worker_name']}, {each['prompt']}: {each['why']}; "
+        f"task {each['task']}"
+        for each in wrong[:MISTAKES_MAX]
+    ]
+    more = len(wrong) - MISTAKES_MAX
+    last = f"  and {more} more, with --json; " if more > 0 else "  "
+    hint = f"{last}an answer's text: `headrace answer TASK`"
+    return [Text("Not right, the worst first:"), *map(Text, lines), Text(hint, style="dim")]
 
 
 def versus(each: Json) -> str:

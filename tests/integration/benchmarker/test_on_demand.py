@@ -116,6 +116,9 @@ async def test_each_grade_is_in_the_log_twice_under_ids_of_its_task(bus: Bus, fl
         assert (event.source, event.weight, event.worker, event.digest) == ("check", 1.0, verdict.worker, "sha256:1")
         assert (event.suite, event.prompt, event.cause) == ("maths", verdict.prompt, verdict.id)
         assert verdict.check in {"number", "choice"} and verdict.detail
+    assert {(each.task, each.prompt, each.grade, each.why) for each in shown.asked} == {
+        (verdict.task, verdict.prompt, verdict.grade, verdict.detail) for verdict in verdicts
+    }
     desk, laptop = shown.rows
     assert (desk.grade, desk.n, desk.worker_name) == (laptop.grade, laptop.n, "desk")
     assert desk.decode == 40.0

@@ -72,6 +72,16 @@ async def test_the_answer_alone_is_on_stdout(shell: Shell) -> None:
     assert shell.router.last.asked.body.prompt == "say hello" or shell.router.last.asked.body.messages
 
 
+async def test_an_answer_is_printed_afterwards_and_without_one_the_reason(shell: Shell) -> None:
+    await shell.type("ask", "say", "hello")
+    task = shell.err.partition("; task ")[2].split()[0]
+    assert await shell.type("answer", task) == Exit.OK
+    assert shell.out == "Hello world\n" and f"; task {task}" in shell.err
+    assert (await shell.json("answer", task))["answer"]["text"] == "Hello world"
+    assert await shell.type("answer", "nosuch") == Exit.NOT_FOUND
+    assert "is it a task's id, and whole" in shell.err
+
+
 async def test_ask_reads_a_prompt_from_a_pipe(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.stdin", io.StringIO("from a pipe\n"))
     assert await shell.type("ask") == Exit.OK

@@ -107,6 +107,8 @@ def test_what_gave_no_grade_is_counted_and_lowers_none() -> None:
     (row,) = show(made).rows
     assert (row.grade, row.n, row.total, row.ungraded, row.why) == (0.5, 2, 4, 1, "stall: no token for 60 s")
     assert row.low is not None and row.high is not None and row.low < 0.5 < row.high
+    assert [each.grade for each in show(made).asked] == [None, 0.0, 1.0], "what there is to look at comes first"
+    assert show(made).asked[0].prompt == items[2].prompt.id
     assert row.decode == 20.0
 
 

@@ -106,6 +106,23 @@ def test_which_is_better_is_said_or_that_it_is_undecided() -> None:
     assert bench.versus(undecided) == "code: undecided between small and large, by 0.10 (-0.10 to 0.30) over 12 prompts"
 
 
+def test_what_was_wrong_is_named_with_its_task_and_what_was_right_is_not() -> None:
+    one = {
+        "model": "small",
+        "worker_name": "desk",
+        "prompt": "sum-1",
+        "grade": 0.0,
+        "why": "10, not 12",
+        "task": "01k1",
+    }
+    never = one | {"task": None, "grade": None, "why": "not asked"}
+    text = text_of(bench.table(shown(asked=[never, *[one] * 7, one | {"grade": 1.0, "task": "01k9"}])))
+    assert "  0 %  small on desk, sum-1: 10, not 12; task 01k1" in text
+    assert "and 2 more, with --json" in text and "headrace answer TASK" in text
+    assert "01k9" not in text and "not asked" not in text
+    assert "Not right" not in text_of(bench.table(shown(asked=[one | {"grade": 1.0}])))
+
+
 def test_an_early_end_and_what_is_left_to_judges_are_said() -> None:
     text = text_of(bench.table(shown("cancelled", judged=8)))
     assert "ended early, after 2 of 4 prompts" in text
