@@ -18,7 +18,6 @@ from schemas.errors import CannotRun
 from services.benchmarker.grades import by_prompt, compare, mean, wilson
 from services.benchmarker.suites import Prompt, Suite
 
-
 ASKED_MAX = 200
 """Of a whole fleet's run the worst: all of them might not fit into one message."""
 
