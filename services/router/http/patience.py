@@ -1,18 +1,20 @@
 """How long is a sender waited for? A request's head within seconds and 64 KiB, its body at some pace; who is slower gets a 408.
 
-uvicorn waits for ever, and a thousand connections that never finish a request are a thousand that stay. It reads no request and
+uvicorn waits for ever, and a thousand connections that never finish a request are a thousand that stay. It reads no body and
 touches nothing that runs: a stream may be silent for as long as its task takes.
 """
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
-from services.router.http.problems import Problem, native_form
+from services.router.http.delimiting import until_closed
+from services.router.http.problems import Problem, native_form, respond
 
 HEAD_S = 30.0
 """The slowest link sends a head in a second; what takes longer is no client."""
@@ -28,6 +30,12 @@ LARGE_HEAD = Problem(
     code="too_large",
     message=f"the request's head has more than {HEAD_BYTES_MAX} bytes; texts belong into the body",
 )
+
+
+def head_bytes(scope: Mapping[str, Any]) -> int:
+    """As it was sent, nearly: spaces may differ."""
+    line = len(scope["method"]) + len(scope["raw_path"] or b"") + len(scope["query_string"])
+    return line + sum(len(name) + len(value) + 4 for name, value in scope["headers"])
 
 
 class Patient(HttpToolsProtocol):
@@ -63,6 +71,15 @@ class Patient(HttpToolsProtocol):
     def on_headers_complete(self) -> None:
         self._come()
         super().on_headers_complete()
+
+    def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
+        """A head that came in few packets was never waited for."""
+        scope = cycle.scope
+        if head_bytes(scope) > HEAD_BYTES_MAX:
+            app = respond(LARGE_HEAD, form=native_form, headers={"connection": "close"})
+        elif scope["http_version"] == "1.0":
+            app = until_closed(app, cycle)
+        super()._start_asgi_task(cycle, app)
 
     def _wait(self) -> None:
         self._head_bytes = 0

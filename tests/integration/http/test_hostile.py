@@ -127,6 +127,21 @@ async def test_a_head_without_end_is_cut_off(url: str) -> None:
     assert b'"code":"too_large"' in said
 
 
+@pytest.mark.parametrize(
+    "head", [b"x-more: " + b"y" * 70_000 + b"\r\n", b"x-more: y\r\n" * 7_000], ids=["one line", "many"]
+)
+async def test_a_head_too_large_that_comes_in_one_piece_is_refused_with_its_body(url: str, head: bytes) -> None:
+    reader, writer = await wire_of(url)
+    try:
+        writer.write(POST + head + b"Content-Length: 5\r\n\r\nabcde")
+        status, said = await answer(reader)
+        assert await asyncio.wait_for(reader.read(), PATIENCE_S) == b"", "the connection is closed"
+    finally:
+        writer.close()
+    assert status == 431
+    assert b'"code":"too_large"' in said
+
+
 @pytest.mark.parametrize("trickle", [0, 1])
 async def test_a_body_that_never_ends_is_given_up(url: str, monkeypatch: pytest.MonkeyPatch, trickle: int) -> None:
     """Whether nothing more comes or now and then a byte."""
