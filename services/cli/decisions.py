@@ -31,10 +31,13 @@ MORE = "`--all` shows everything"
 
 def preview(body: Json, *, show_all: bool = False) -> RenderableType:
     domain, choice = body["domain"], body["choice"]
-    chosen = "nobody could answer this now." if choice is None else _chosen(body, {}, again=False)
+    nobody = "nobody could answer this now" + (
+        "." if body["removed"] else ": no machine with a model has joined; `headrace doctor` says what to do."
+    )
+    chosen = nobody if choice is None else _chosen(body, {}, again=False)
     beside = _beside(body.get("versus"), {})
     sections = [
-        Section([f"a prompt about {domain['label']} ({_how_sure(domain)})."], "Asked:"),
+        Section([f"a prompt of the domain {domain['label']} ({_how_sure(domain)})."], "Asked:"),
         Section([chosen], "Chosen:", style="bold", least=2),
         *_compared(body, {}, show_all),
         Section(_prospect(body.get("prospect")), "Now:", least=2),

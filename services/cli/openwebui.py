@@ -50,6 +50,12 @@ class OpenWebUI:
         version = _json(answer).get("version")
         if not answer.is_success or not isinstance(version, str):
             self._stranger(answer)
+        if "headrace" in _json(answer):  # our own answer to Ollama's clients
+            raise CommandFailed(
+                f"what answers at {self.url} is Headrace itself, not Open WebUI",
+                hint="--install wants Open WebUI's address, --router this one",
+                code=Exit.USAGE,
+            )
         if _numbers(version) < OLDEST:
             oldest = ".".join(map(str, OLDEST))
             raise CommandFailed(f"Open WebUI at {self.url} is {version}; {oldest} is the oldest this works with")

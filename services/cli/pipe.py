@@ -15,7 +15,7 @@ import typer
 from rich.text import Text
 
 import services
-from services.cli.client import DEFAULT_ROUTER
+from services.cli.client import DEFAULT_ROUTER, RouterClient
 from services.cli.exits import CommandFailed, Exit
 from services.cli.openwebui import Json, OpenWebUI
 from services.cli.output import emit
@@ -63,6 +63,7 @@ def pipe(
         )
     valves = {"ROUTER_URL": _url(router), "API_KEY": router_key}
     done = asyncio.run(_install(install, key, {name: value for name, value in valves.items() if value}))
+    done["reached_from_here"] = asyncio.run(_is_router(done["router"]))
     emit(done, _said, as_json=json)
 
 
@@ -82,6 +83,16 @@ def source(name: str) -> str:
 async def _install(url: str, key: str, valves: Json) -> Json:
     async with OpenWebUI(url, key) as there:
         return await install_into(there, valves)
+
+
+async def _is_router(url: str) -> bool:
+    """Open WebUI's machine may reach it where this one does not, and the other way round; a wrong port is missed by both."""
+    try:
+        async with RouterClient(url) as client:
+            await client.ready()
+    except CommandFailed:
+        return False
+    return True
 
 
 async def install_into(there: OpenWebUI, valves: Json) -> Json:
@@ -158,5 +169,9 @@ def _url(router: str | None) -> str | None:
 
 def _said(done: Json) -> Text:
     changes = [f"  {words}" for words in done["changes"]] or ["  nothing to do: all is as it should be"]
-    last = f"{', '.join(done['models'])}: ready, by the router at {done['router']}"
-    return Text("\n".join([f"Open WebUI {done['version']} at {done['url']}", *changes, last]))
+    lines = [f"{', '.join(done['models'])}: ready, by the router at {done['router']}"]
+    if not done["reached_from_here"]:
+        lines.append(
+            "  No router answers there from this machine. Does one from Open WebUI's? Else again with another --router URL."
+        )
+    return Text("\n".join([f"Open WebUI {done['version']} at {done['url']}", *changes, *lines]))

@@ -106,7 +106,18 @@ async def up_demo(data: Path | None, *, port: int, stay: bool, sync: Sync, aroun
                     raise
     finally:
         around.say(f"stopped after {time.monotonic() - started:.1f} s, nothing is left running")
+    if not stay:
+        around.console.print(afterwards(), soft_wrap=True)
     return results
+
+
+def afterwards() -> Text:
+    """What to do after the demo. The same command as the one that ran it: after `make demo` it is on no PATH."""
+    command = "headrace" if shutil.which("headrace") else f"{Path(sys.prefix).name}/bin/headrace"
+    return Text(
+        f"\nNext:\n  {command} up                 the same over your own Ollama, llama.cpp, LM Studio or vLLM\n"
+        f"  {command} up --demo --stay   this demo again, to stay: ask it, look at it in a browser\n"
+    )
 
 
 async def in_hand(url: str) -> str:
@@ -138,6 +149,7 @@ def welcome(url: str, took_s: float, has_backends: bool) -> Text:
     text.append(f"  see the machines  headrace fleet{router}\n")
     text.append(f"  look at it        {url}/\n")
     text.append(f"  OpenAI clients    {url}/v1\n")
+    text.append("  in Open WebUI     headrace pipe --help\n")
     if shutil.which("headrace") is None:
         text.append(f"  `headrace` is not on your PATH; once per shell: . {sys.prefix}/bin/activate\n", "yellow")
     return text

@@ -108,6 +108,7 @@ def test_a_guess_is_called_one_and_the_unknown_is_said_to_count_as_the_worst() -
 def test_a_preview_without_a_choice_says_that_nobody_could_answer() -> None:
     body: dict[str, Any] = example("`GET /route/preview`") | {"choice": None, "candidates": []}
     assert "nobody could answer this now." in text_of(decisions.preview(body))
+    assert "`headrace doctor` says what to do" in text_of(decisions.preview(body | {"removed": []}))
 
 
 def test_an_explanation_calls_machines_by_their_names() -> None:
@@ -178,7 +179,7 @@ def test_the_task_line_and_the_story_do_not_tell_the_same_thing_in_two_ways() ->
     assert "waited" not in lines_of(decisions.explanation(body))[0]
     body["status"]["waited_s"] = 0.02
     assert "waited 20.0 ms" in lines_of(decisions.explanation(body))[0]
-    assert "about code (by its words, confidence 0.90)" in text_of(decisions.preview(example("`GET /route/preview`")))
+    assert "domain code (by its words, confidence 0.90)" in text_of(decisions.preview(example("`GET /route/preview`")))
 
 
 def test_what_verification_says_stays_on_the_screen() -> None:

@@ -34,6 +34,7 @@ DENIED = (401, {"detail": "You do not have permission to access this resource."}
     [
         ({}, "is no Open WebUI: /api/version gave 404", "as in the browser"),
         ({"/api/version": (200, {"version": "0.6.36"})}, "is 0.6.36; 0.12 is the oldest", None),
+        ({"/api/version": (200, {"version": "0.24.0", "headrace": "0.1.0"})}, "is Headrace itself", "--router this one"),
         ({"/api/version": VERSION, LIST: DENIED, MODELS: DENIED}, "does not know the key", "API keys"),
         ({"/api/version": VERSION, LIST: DENIED, MODELS: (200, {})}, "no administrator's", "administrator"),
         ({"/api/version": VERSION, LIST: (403, {"detail": "not enabled"})}, "allows no API keys", "ENABLE_API_KEYS"),

@@ -19,6 +19,9 @@ from services.cli.__main__ import run
 from services.cli.exits import CommandFailed, Exit
 from services.cli.openwebui import OpenWebUI
 from services.cli.pipe import BRIDGE, EVERYBODY, PIPE, install_into, source
+from services.router.http.app import create_app
+from services.router.http.serving import serving
+from support.router_port import MemoryRouter
 
 Json = dict[str, Any]
 
@@ -150,3 +153,16 @@ def test_an_installed_wheel_has_the_functions_where_the_command_looks(tmp_path: 
     )  # fmt: skip
     assert said.stdout == source(PIPE)
     assert (site / "openwebui" / pipe.SOURCES[BRIDGE]).exists()
+
+
+async def test_a_router_that_this_machine_does_not_reach_is_doubted_and_one_that_answers_is_not() -> None:
+    done = {"version": "0.12.4", "url": "http://webui", "models": ["Headrace"], "changes": []}
+    async with serving(create_app(MemoryRouter()), "127.0.0.1", 0) as url:
+        assert await pipe._is_router(url)
+        said = pipe._said(done | {"router": url, "reached_from_here": True}).plain
+    assert said.endswith(f"Headrace: ready, by the router at {url}")
+    assert not await pipe._is_router(url)
+    assert (
+        "No router answers there from this machine"
+        in pipe._said(done | {"router": url, "reached_from_here": False}).plain
+    )

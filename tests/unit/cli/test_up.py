@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from schemas.work import Body
-from services.cli.up import in_hand, welcome
+from services.cli.up import afterwards, in_hand, welcome
 from services.router.http.app import create_app
 from services.router.http.serving import serving
 from services.router.port import NewTask
@@ -36,6 +36,13 @@ def test_what_one_can_do_now_is_aligned() -> None:
     starts = {line.index("headrace" if "headrace" in line else "http") for line in lines}
     assert len(lines) == 3
     assert len(starts) == 1
+
+
+def test_after_the_demo_the_next_commands_are_ones_that_can_be_typed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert "/bin/headrace up --demo --stay" in afterwards().plain
 
 
 async def test_who_stops_it_is_told_which_answers_are_still_being_made() -> None:
