@@ -5,6 +5,7 @@ Where a backend did not count tokens the numbers are estimates: this form has no
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import msgspec
@@ -84,13 +85,14 @@ def _object(arguments: str) -> dict[str, Any]:
 
 
 class MessageEvents:
-    """A message's stream: a Speech. One block is open at a time."""
+    """A message's stream: a Speech. One block is open at a time; what comes beside an open call waits until that is whole."""
 
     def __init__(self, task: str, prompt_tokens: int) -> None:
         self._task, self._prompt_tokens, self._model = task, prompt_tokens, ""
         self._blocks = 0
         self._open: str | None = None
-        self._calls: dict[int, int] = {}
+        self._calls: dict[int, _Call] = {}
+        self._held: list[tuple[str, str]] = []
         self._prefix = b""
         self._texts: list[str] = []
 
@@ -110,16 +112,21 @@ class MessageEvents:
     def token(self, update: TokenUpdate) -> bytes:
         if self._open == "text" and update.text and not (update.thinking or update.tool_calls):
             return self._piece(update.text)
+        pieces = [(kind, text) for kind, text in (("thinking", update.thinking), ("text", update.text)) if text]
         said: list[bytes] = []
-        if update.thinking:
-            said += [self._begin("thinking"), self._piece(update.thinking)]
-        if update.text:
-            said += [self._begin("text"), self._piece(update.text)]
+        if self._open == "call" and pieces:
+            self._held += pieces
+            said.append(self._go_on())
+        else:
+            for kind, text in pieces:
+                said += [self._begin(kind), self._piece(text)]
         said += [self._call(delta) for delta in update.tool_calls]
         return b"".join(said)
 
     def end(self, answer: Answer | None, reason: str | None, told: Told) -> bytes:
-        first = self._begin("text") if not self._blocks else b""
+        first = self._go_on(is_last=True) if self._calls else b""
+        if not self._blocks:
+            first = self._begin("text")
         tokens = answer.tokens if answer is not None else None
         why = stop_reason(answer, reason)
         if answer is None and self._calls and why == "end_turn":
@@ -168,23 +175,65 @@ class MessageEvents:
 
     def _call(self, delta: dict[str, Any]) -> bytes:
         index, function = delta.get("index", len(self._calls)), delta.get("function") or {}
-        said = b""
         if index not in self._calls:
-            block: dict[str, Any] = {
-                "type": "tool_use",
-                "id": delta.get("id") or f"toolu_{index}",
-                "name": function.get("name") or "",
-                "input": {},
-            }
+            self._calls[index] = _Call(id=delta.get("id") or f"toolu_{index}", name=function.get("name") or "")
+        self._calls[index].arguments += function.get("arguments") or ""
+        return self._go_on()
+
+    def _go_on(self, *, is_last: bool = False) -> bytes:
+        """What can be said of the calls and of what waits behind them: one goes on until it is whole, since a block that was
+        closed cannot be opened again."""
+        said: list[bytes] = []
+        for call in self._calls.values():
+            if call.is_closed:
+                continue
+            said.append(self._speak_of(call))
+            if not is_last and not (self._waits_behind(call) and call.is_whole):
+                return b"".join(said)
+            said.append(self._close())
+            call.is_closed = True
+        for kind, text in self._held:
+            said += [self._begin(kind), self._piece(text)]
+        self._held.clear()
+        return b"".join(said)
+
+    def _waits_behind(self, call: _Call) -> bool:
+        return bool(self._held) or next(reversed(self._calls.values())) is not call
+
+    def _speak_of(self, call: _Call) -> bytes:
+        said = b""
+        if call.block is None:
+            call.block = self._blocks
+            block = {"type": "tool_use", "id": call.id, "name": call.name, "input": {}}
             said = self._close() + _event("content_block_start", index=self._blocks, content_block=block)
-            self._open = f"call {index}"
-            self._calls[index] = self._blocks
+            self._open = "call"
             self._blocks += 1
-        arguments = function.get("arguments") or ""
-        if not arguments:
+        rest = call.arguments[call.sent :]
+        if not rest:
             return said
-        prefix = _delta_prefix(self._calls[index], "input_json_delta", "partial_json")
-        return b"".join((said, prefix, _encode(arguments), b"}}\n\n"))
+        call.sent += len(rest)
+        prefix = _delta_prefix(call.block, "input_json_delta", "partial_json")
+        return b"".join((said, prefix, _encode(rest), b"}}\n\n"))
+
+
+@dataclass
+class _Call:
+    """A call of a stream, as far as it came and as far as it was told."""
+
+    id: str
+    name: str
+    arguments: str = ""
+    sent: int = 0
+    block: int | None = None
+    is_closed: bool = False
+
+    @property
+    def is_whole(self) -> bool:
+        """Nothing can follow an object's end."""
+        try:
+            return isinstance(_decode(self.arguments), dict)
+        except msgspec.DecodeError:
+            return False
 
 
 def _delta_prefix(index: int, kind: str, field: str) -> bytes:

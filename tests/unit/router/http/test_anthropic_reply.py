@@ -58,6 +58,75 @@ def test_blocks_open_and_close_in_order_and_lose_no_text(pieces: list[tuple[str,
     assert told[0]["message"]["usage"]["input_tokens"] == 7
 
 
+def delta(index: int, arguments: str, name: str = "") -> dict[str, Any]:
+    return {"index": index, "id": f"c{index}", "function": {"name": name, "arguments": arguments}}
+
+
+PIECES = st.one_of(
+    st.sampled_from("abc").map(lambda text: {"text": text}),
+    st.sampled_from("abc").map(lambda text: {"thinking": text}),
+    st.tuples(st.integers(0, 2), st.sampled_from(['{"a":', "1}", "x", ""])).map(
+        lambda each: {"tool_calls": (delta(each[0], each[1], f"f{each[0]}"),)}
+    ),
+)
+
+
+@given(st.lists(PIECES, max_size=10))
+def test_calls_that_come_interleaved_are_told_one_after_the_other(pieces: list[dict[str, Any]]) -> None:
+    events = MessageEvents("t", 7)
+    said = events.begin() + b"".join(events.token(token(**piece)) for piece in pieces)
+    told = decoded(said + events.end(None, "stop", TOLD))
+    is_open: int | None = None
+    inputs: dict[str, str] = {}
+    names: dict[int, str] = {}
+    texts = ""
+    for event in told:
+        match event["type"]:
+            case "content_block_start":
+                assert is_open is None
+                is_open = event["index"]
+                if event["content_block"]["type"] == "tool_use":
+                    names[is_open] = event["content_block"]["name"]
+                    assert inputs.setdefault(names[is_open], "") == "", "each call has one block"
+            case "content_block_stop":
+                assert is_open == event["index"]
+                is_open = None
+            case "content_block_delta":
+                assert is_open == event["index"]
+                texts += event["delta"].get("text") or event["delta"].get("thinking") or ""
+                if event["delta"]["type"] == "input_json_delta":
+                    inputs[names[is_open]] += event["delta"]["partial_json"]
+    sent: dict[str, str] = {}
+    for piece in pieces:
+        for call in piece.get("tool_calls", ()):
+            name = call["function"]["name"]
+            sent[name] = sent.get(name, "") + call["function"]["arguments"]
+    assert inputs.keys() == sent.keys() and is_open is None
+    for name, arguments in sent.items():
+        assert arguments.startswith(inputs[name])
+        if inputs[name] != arguments:  # nothing can follow an object's end
+            assert isinstance(msgspec.json.decode(inputs[name]), dict)
+    assert texts == "".join(piece.get("text", "") + piece.get("thinking", "") for piece in pieces)
+
+
+def test_a_call_streams_while_another_is_open_and_begins_when_that_is_whole() -> None:
+    events = MessageEvents("t", 7)
+    events.begin()
+
+    def kinds(*calls: dict[str, Any], text: str = "") -> list[str]:
+        return [
+            event["type"].removeprefix("content_block_")
+            for event in decoded(events.token(token(text, tool_calls=calls)))
+        ]
+
+    assert kinds(delta(0, "", "f")) == ["start"]
+    assert kinds(delta(1, '{"a"', "g")) == []
+    assert kinds(delta(0, '{"b":')) == ["delta"]
+    assert kinds(text="so") == []
+    assert kinds(delta(0, "2}")) == ["delta", "stop", "start", "delta"]
+    assert kinds(delta(1, ":1}")) == ["delta", "stop", "start", "delta"]
+
+
 @pytest.mark.parametrize(
     ("reason", "calls", "expected"),
     [
