@@ -25,7 +25,9 @@ from services.router.policy.routes import AUTO
 from services.router.port import RouterPort
 
 PREFIX = "resp_"
-REFERENCE = re.compile(r"(?:msg|rs)_(?P<text>[A-Za-z0-9-]{1,64})|(?:fc|ctc)_(?P<call>[A-Za-z0-9-]{1,64})_\d+")
+REFERENCE = re.compile(
+    r"(?:msg|rs)_(?P<text>[A-Za-z0-9-]{1,64})(?P<further>_\d+)?|(?:fc|ctc)_(?P<call>[A-Za-z0-9-]{1,64})_\d+"
+)
 """Our own names of a response's items (``Shape``), which hold the task's."""
 
 
@@ -85,6 +87,8 @@ async def _whole(router: RouterPort, given: Any, client: str) -> Any:
             answer = await router.answer(task) if asked is not None and asked[0].client == client else None
             shape = Shape(ResponsesRequest(), task, 0, AUTO)
             known[task] = {each["id"]: each for each in shape.items(answer)} if answer is not None else {}
+        if known[task] and found is not None and found["further"]:
+            continue  # the first of its kind has all that was kept
         kept = known[task].get(name.replace("ctc_", "fc_", 1))
         if kept is None:
             raise BadRequest(f"input[{at}]: {_unknown(name)}; send the whole input", f"input[{at}]")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -72,17 +73,21 @@ class Shape:
         items += [self.call(at, call) for at, call in enumerate(answer.tool_calls)]
         return items
 
-    def reasoning(self, text: str) -> dict[str, Any]:
+    def reasoning(self, text: str, at: int = 0) -> dict[str, Any]:
+        """``at`` counts those of a stream in which a model thought more than once."""
         content = [{"type": "reasoning_text", "text": text}]
         return {
-            "id": f"rs_{self.task}", "type": "reasoning", "summary": [], "content": content, "status": "completed",
+            "id": self._named("rs", at), "type": "reasoning", "summary": [], "content": content, "status": "completed",
         }  # fmt: skip
 
-    def message(self, text: str, logprobs: Sequence[dict[str, Any]] = ()) -> dict[str, Any]:
+    def message(self, text: str, logprobs: Sequence[dict[str, Any]] = (), at: int = 0) -> dict[str, Any]:
         part = {"type": "output_text", "text": text, "annotations": [], "logprobs": logprobs}
         return {
-            "id": f"msg_{self.task}", "type": "message", "role": "assistant", "status": "completed", "content": [part],
+            "id": self._named("msg", at), "type": "message", "role": "assistant", "status": "completed", "content": [part],
         }  # fmt: skip
+
+    def _named(self, kind: str, at: int) -> str:
+        return f"{kind}_{self.task}_{at}" if at else f"{kind}_{self.task}"
 
     def call(self, at: int, call: dict[str, Any], status: str = "completed") -> dict[str, Any]:
         function, call_id = call.get("function") or {}, call.get("id") or f"call_{at}"
@@ -125,6 +130,7 @@ class ResponseEvents:
         self._number = 0
         self._items = 0
         self._open: tuple[str, int, list[str]] | None = None
+        self._texts: Counter[str] = Counter()
         self._calls: dict[int, tuple[int, dict[str, Any]]] = {}
         self._prefix = b""
         self._done: list[tuple[int, dict[str, Any]]] = []
@@ -159,10 +165,12 @@ class ResponseEvents:
             said.append(self._begin("message"))
         said.append(self._close())
         said += [self._close_call(at, call) for at, call in self._calls.values()]
+        output = [item for _, item in sorted(self._done, key=lambda each: each[0])]
         if answer is not None:
             final = self._shape.of_answer(answer, told)
+            if max(self._texts.values(), default=0) > 1:  # what was told in parts stays in parts
+                final["output"] = output
         else:
-            output = [item for _, item in sorted(self._done, key=lambda each: each[0])]
             final = self._shape.response("completed", output, headrace=told)
         said.append(self._event(f"response.{final['status']}", response=final))
         return b"".join(said)
@@ -187,7 +195,8 @@ class ResponseEvents:
         said, at = self._close(), self._items
         self._items += 1
         self._open = (kind, at, [])
-        item = self._shape.message("") if kind == "message" else self._shape.reasoning("")
+        self._texts[kind] += 1
+        item = self._text_item(kind, "")
         part = item["content"][0]
         item = {**item, "status": "in_progress", "content": []}
         said += self._event("response.output_item.added", output_index=at, item=item)
@@ -214,12 +223,16 @@ class ResponseEvents:
         number, self._number = self._number, self._number + 1
         return b"".join((self._prefix, _encode(text), b',"sequence_number":%d}\n\n' % number))
 
+    def _text_item(self, kind: str, text: str) -> dict[str, Any]:
+        at = self._texts[kind] - 1
+        return self._shape.message(text, at=at) if kind == "message" else self._shape.reasoning(text, at)
+
     def _close(self) -> bytes:
         if self._open is None:
             return b""
         (kind, at, texts), self._open = self._open, None
         text = "".join(texts)
-        item = self._shape.message(text) if kind == "message" else self._shape.reasoning(text)
+        item = self._text_item(kind, text)
         where = {"item_id": item["id"], "output_index": at, "content_index": 0}
         self._done.append((at, item))
         name = "response.output_text.done" if kind == "message" else "response.reasoning_text.done"

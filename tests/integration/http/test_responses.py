@@ -200,6 +200,9 @@ async def test_items_of_former_responses_may_be_named_alone(client: openai.Async
     assert (told["role"], told["tool_call_id"]) == ("tool", "c1")
     await client.responses.create(model="qwen3", input=[result], previous_response_id=first.id)
     assert router.last.asked.body.messages[1] == said
+    more = {"type": "item_reference", "id": f"{named[1]['id']}_1"}  # as a stream numbers what was told in parts
+    await client.responses.create(model="qwen3", input=[{"role": "user", "content": "Hi"}, *named, more, result])
+    assert router.last.asked.body.messages[1] == said
     for asker, item in ((client.with_options(api_key="other"), named[1]), (client, named[1] | {"id": "msg_nobody"})):
         with pytest.raises(openai.BadRequestError, match="send the whole input"):
             await asker.responses.create(model="qwen3", input=[item])

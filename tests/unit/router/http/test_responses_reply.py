@@ -6,6 +6,7 @@ import msgspec
 import pytest
 from hypothesis import given, strategies as st
 
+from schemas.work import Answer
 from services.router.http.chat_reply import Told
 from services.router.http.responses_reply import ResponseEvents, Shape, custom_input
 from services.router.http.responses_request import ResponsesRequest
@@ -46,6 +47,8 @@ def test_events_are_numbered_and_each_item_is_opened_and_closed_once_with_all_th
     opened = [event["output_index"] for event in events if event["type"] == "response.output_item.added"]
     closed = [event["output_index"] for event in events if event["type"] == "response.output_item.done"]
     assert opened == sorted(closed) == list(range(len(opened)))
+    ids = [event["item"]["id"] for event in events if event["type"] == "response.output_item.added"]
+    assert len(set(ids)) == len(ids) and [item["id"] for item in events[-1]["response"]["output"]] == ids
     deltas: dict[int, str] = {}
     for event in events:
         if event["type"].endswith(".delta"):
@@ -53,6 +56,17 @@ def test_events_are_numbered_and_each_item_is_opened_and_closed_once_with_all_th
     for at, item in enumerate(events[-1]["response"]["output"]):
         whole = item["arguments"] if item["type"] == "function_call" else item["content"][0]["text"]
         assert whole == deltas.get(at, "")
+
+
+def test_a_model_that_thinks_twice_has_two_thoughts_in_the_end_as_well() -> None:
+    speech = ResponseEvents(Shape(ResponsesRequest(), "t", 1, "m"))
+    for piece in ({"thinking": "a"}, {"text": "b"}, {"thinking": "c"}, {"text": "d"}):
+        speech.token(TokenUpdate(attempt=1, index=0, **piece))
+    whole = Answer(task="t", attempt=1, model="m", worker="w", thinking="ac", text="bd")
+    output = decoded(speech.end(whole, "stop", TOLD))[-1]["response"]["output"]
+    assert [(item["id"], item["content"][0]["text"]) for item in output] == [
+        ("rs_t", "a"), ("msg_t", "b"), ("rs_t_1", "c"), ("msg_t_1", "d"),
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize(
