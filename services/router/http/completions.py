@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -57,11 +58,11 @@ def completion_routes(router: RouterPort, timing: Timing) -> APIRouter:
         asked, tasks = completion_tasks(await read_json(request), request.headers, router.fleet())
         submitted = await submit_all(router, tasks)
         if not asked.stream:
-            return Whole(router, submitted, timing, _whole)
+            return Whole(router, submitted, timing, partial(_whole, asked.n or 1))
         wants_usage = bool(asked.stream_options and asked.stream_options.include_usage)
         made = now_s()
         pieces = [TextPieces(submitted[0].task, made, at, usage=wants_usage) for at in range(len(submitted))]
-        return Streamed(router, submitted, timing, pieces)
+        return Streamed(router, submitted, timing, pieces, choices=asked.n or 1)
 
     return routes
 
@@ -103,7 +104,7 @@ def _prompts(prompt: Any) -> list[str]:
     return prompt
 
 
-def _whole(answers: Sequence[Answer], created: int, told: Told) -> dict[str, Any]:
+def _whole(n: int, answers: Sequence[Answer], created: int, told: Told) -> dict[str, Any]:
     return {
         "id": f"cmpl-{told.task}",
         "object": "text_completion",
@@ -118,7 +119,7 @@ def _whole(answers: Sequence[Answer], created: int, told: Told) -> dict[str, Any
             }
             for at, answer in enumerate(answers)
         ],
-        "usage": usage_of(summed([answer.tokens for answer in answers])),
+        "usage": usage_of(summed([answer.tokens for answer in answers], n)),
         "headrace": told,
     }
 

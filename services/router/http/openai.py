@@ -41,10 +41,11 @@ def openai_routes(router: RouterPort, timing: Timing) -> APIRouter:
                 for at in range(len(submitted))
             ],
             early=shown,
+            choices=len(submitted),
         )
 
     return routes
 
 
 def _whole(answers: Sequence[Answer], created: int, told: Told) -> dict[str, Any]:
-    return completion(answers, created, told, summed([answer.tokens for answer in answers]))
+    return completion(answers, created, told, summed([answer.tokens for answer in answers], len(answers)))

@@ -182,8 +182,8 @@ async def cancel_all(router: RouterPort, submitted: Sequence[Submitted]) -> None
             await router.cancel(one.task, "another part of the same request failed")
 
 
-def summed(counts: Sequence[Tokens | None]) -> Tokens | None:
-    """Unknown where one is unknown."""
+def summed(counts: Sequence[Tokens | None], choices: int = 1) -> Tokens | None:
+    """Unknown where one is unknown. So many ``choices`` in a row have one prompt, which counts once, as OpenAI counts it."""
     known = [count for count in counts if count is not None]
     if len(known) != len(counts) or not known:
         return None
@@ -192,8 +192,8 @@ def summed(counts: Sequence[Tokens | None]) -> Tokens | None:
         return None if any(value is None for value in values) else sum(value for value in values if value is not None)
 
     return Tokens(
-        prompt=total([each.prompt for each in known]),
-        cached=total([each.cached for each in known]),
+        prompt=total([each.prompt for each in known[::choices]]),
+        cached=total([each.cached for each in known[::choices]]),
         output=total([each.output for each in known]),
         thinking=total([each.thinking for each in known]),
     )

@@ -49,7 +49,8 @@ class Speech(Protocol):
 
 class Streamed(Talk):
     """Headers with the first piece or after the hold, then pieces as they come, then the tail. A backend refuses a request at
-    once if at all, and until then its refusal has a status of its own. ``early``: headers at the start, for who shows it."""
+    once if at all, and until then its refusal has a status of its own. ``early``: headers at the start, for who shows it. ``choices``: how many
+    tasks in a row have the same prompt."""
 
     def __init__(
         self,
@@ -60,9 +61,10 @@ class Streamed(Talk):
         *,
         form: Form = openai_form,
         early: bool = False,
+        choices: int = 1,
     ) -> None:
         super().__init__(router, submitted, timing, form=form)
-        self.early = early
+        self.early, self.choices = early, choices
         self.voices = [_Voice(speech) for speech in speeches]
         for voice, one in zip(self.voices, submitted, strict=True):
             choice = one.decision.choice if one.decision is not None else None
@@ -124,7 +126,7 @@ class Streamed(Talk):
         await line.write(voice.speech.end(answer, update.status.finish_reason, told))
 
     async def on_all_ended(self, line: Line) -> None:
-        tail = self.voices[0].speech.tail(summed([voice.tokens for voice in self.voices]))
+        tail = self.voices[0].speech.tail(summed([voice.tokens for voice in self.voices], self.choices))
         if tail:
             await line.write(tail)
         await line.close()

@@ -43,7 +43,7 @@ async def test_several_choices_are_tasks_side_by_side(client: openai.AsyncOpenAI
     answer = await client.chat.completions.create(model="qwen3", messages=HI, n=3, seed=5)
     assert [choice.index for choice in answer.choices] == [0, 1, 2]
     assert [choice.message.content for choice in answer.choices] == ["I am t1", "I am t2", "I am t3"]
-    assert answer.usage is not None and (answer.usage.completion_tokens, answer.usage.prompt_tokens) == (9, 36)
+    assert answer.usage is not None and (answer.usage.completion_tokens, answer.usage.prompt_tokens) == (9, 12)
     asked = [play.asked for play in router.plays.values()]
     assert len({task.parent for task in asked}) == 1 and asked[0].parent is not None
     assert [task.options.seed for task in asked] == [5, 6, 7]
@@ -64,7 +64,7 @@ async def test_several_choices_stream_together(client: openai.AsyncOpenAI, route
             ends += [choice.index] if choice.finish_reason else []
     assert texts == {0: "I am t1", 1: "I am t2"}
     assert sorted(ends) == [0, 1]
-    assert [each.completion_tokens for each in usage] == [6]
+    assert [(each.completion_tokens, each.prompt_tokens) for each in usage] == [(6, 12)], "one prompt, counted once"
 
 
 async def test_where_one_choice_fails_the_others_are_cancelled(http: httpx.AsyncClient, router: MemoryRouter) -> None:
@@ -144,6 +144,7 @@ async def test_plain_completions_of_several_prompts(client: openai.AsyncOpenAI, 
     router.script = numbered
     answer = await client.completions.create(model="qwen3", prompt=["a", "b"], n=2, max_tokens=7, suffix="!")
     assert [(choice.index, choice.text) for choice in answer.choices] == [(n, f"I am t{n + 1}") for n in range(4)]
+    assert answer.usage is not None and (answer.usage.completion_tokens, answer.usage.prompt_tokens) == (12, 24)
     asked = [play.asked for play in router.plays.values()]
     assert [task.body.prompt for task in asked] == ["a", "a", "b", "b"]
     assert {(task.kind, task.options.max_tokens, task.body.extra["suffix"]) for task in asked} == {

@@ -92,7 +92,7 @@ def test_calls_that_come_interleaved_are_told_one_after_the_other(pieces: list[d
                 assert is_open == event["index"]
                 is_open = None
             case "content_block_delta":
-                assert is_open == event["index"]
+                assert is_open is not None and is_open == event["index"]
                 texts += event["delta"].get("text") or event["delta"].get("thinking") or ""
                 if event["delta"]["type"] == "input_json_delta":
                     inputs[names[is_open]] += event["delta"]["partial_json"]
