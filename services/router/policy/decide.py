@@ -6,6 +6,7 @@ that it can be computed again from the log. A task's worker is settled only when
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 import msgspec
@@ -184,13 +185,19 @@ def _voted(ordered: Sequence[Candidate], counted: Tally, fleet: Fleet) -> Choice
     words = "; ".join(
         f"{name} {best.votes.get(name, 0.0):.2f}: {counted.words[name]}" for name in sorted(counted.words)
     )
-    reason = f"{_votes(best):.2f} votes ({words})"
+    reason = f"{_votes(best):.2f} votes ({_with_names(words, ordered, fleet)})"
     equals = [c for c in ordered[1:] if c.fresh == best.fresh and round(_votes(c) - _votes(best), EXACT) == 0.0]
     if equals:
         names = [_rival(each, best, fleet) for each in equals[:EQUALS_NAMED]]
         more = f" and {len(equals) - EQUALS_NAMED} more" if len(equals) > EQUALS_NAMED else ""
         reason += f"; as many as {', '.join(names)}{more}; drawn by lot"
     return Choice(model=best.model, worker=best.worker, reason=reason)
+
+
+def _with_names(words: str, ordered: Sequence[Candidate], fleet: Fleet) -> str:
+    """Plugins know a machine by its id alone; people do not."""
+    ids = "|".join(sorted(re.escape(each.worker) for each in ordered))
+    return re.sub(rf"(?<![\w-])({ids})(?![\w-])", lambda found: fleet.workers[found[0]].name, words)
 
 
 def _votes(candidate: Candidate) -> float:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
+import msgspec
 import pytest
 
 from schemas.events import TARGET_SHARE, Verdict, Wants
@@ -62,6 +63,13 @@ def test_the_votes_of_each_plugin_are_in_the_log_and_the_reason_has_their_words(
     assert decision.choice is not None
     assert "least_in_flight 1.60: the least in flight is 0" in decision.choice.reason
     assert decision.target is None
+
+
+def test_the_words_of_plugins_call_machines_by_their_names() -> None:
+    named = [msgspec.structs.replace(SMALL, name="laptop"), msgspec.structs.replace(BIG, name="desktop")]
+    choice = ask(route("route_by = {least_completion = 1}"), *named).choice
+    assert choice is not None
+    assert " on desktop costs the least" in choice.reason and choice.worker == "w-big" not in choice.reason
 
 
 def test_where_all_abstain_least_completion_decides_and_says_so() -> None:
