@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from schemas.events import BenchCompleted, QualityJudged, TaskCancelled, TaskSubmitted
+from schemas.events import BenchCompleted, QualityJudged, TaskSubmitted, Terminal
 from services.cli.client import RouterClient
 from services.cli.exits import Exit
 from services.cli.parts import BackendAt
@@ -83,7 +83,7 @@ async def test_interrupted_it_gives_up_what_is_left(stack: Stack) -> None:
 
         async def given_up() -> bool:
             log = (await whole_log(bus))[before:]
-            ended = {event.task for event in log if isinstance(event, BenchCompleted | TaskCancelled)}
+            ended = {event.task for event in log if isinstance(event, Terminal)}
             return {event.task for event in log if isinstance(event, TaskSubmitted)} == ended
 
         await eventually(given_up)
