@@ -33,7 +33,7 @@ JSON, SSE, NDJSON, TEXT, SVG = (
 ASKED = (400, 401, 403, 429)
 """A header may be wrong, a key unknown, known for something else, or the latest of too many unknown ones."""
 NAMED = (*ASKED, 404)
-SENT = (*ASKED, 408, 413)
+SENT = (*ASKED, 408, 413, 415)
 TASKED = (*SENT, 404, 503)
 ANSWERED = (*TASKED, 409, 502, 504)
 OLLAMA = (*SENT, 404, 499, 502, 503, 504)
@@ -43,6 +43,7 @@ WORDS = {
     401: "a key is needed, and one that is known",
     403: "the key may not do this", 404: "nobody and nothing is called so; the nearest names", 408: "the body did not come",
     409: "the task was cancelled", 413: "the body is above 32 MiB",
+    415: "the body is packed as neither gzip nor deflate",
     429: "the client's queue is full, or too many wrong keys came from one address",
     499: "the task was cancelled", 502: "the machine failed",
     503: "busy, or not able now; Retry-After says when again",

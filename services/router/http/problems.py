@@ -15,6 +15,7 @@ from starlette.responses import Response
 from schemas.errors import BusError, CannotRun, HeadraceError, UnknownModel, UnknownRoute, UnknownRun, UnknownTarget
 from schemas.overlong import is_overlong
 from services.router.http.reading import BadRequest, Refused, TooSlow
+from services.router.http.unpacking import UnknownEncoding
 from services.router.port import Busy, TaskStatus, TooLarge, UnknownDomain, UnknownWorker, Unsupported
 from services.router.rating import NotRated
 
@@ -55,6 +56,8 @@ def problem_of(error: HeadraceError) -> Problem:
             return Problem(status=error.status, code=code, message=message)
         case TooLarge():
             return Problem(status=413, code="too_large", message=message)
+        case UnknownEncoding():
+            return Problem(status=415, code="unsupported_encoding", message=message, field="content-encoding")
         case TooSlow():
             return Problem(status=408, code="too_slow", message=message)
         case UnknownModel():

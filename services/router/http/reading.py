@@ -15,6 +15,7 @@ from starlette.requests import Request
 
 from schemas.errors import HeadraceError
 from services.router.http.faults import explained
+from services.router.http.unpacking import Unpacked
 from services.router.port import TooLarge
 
 MAX_BODY_BYTES = 32 * 1024 * 1024
@@ -61,25 +62,28 @@ async def read_json(request: Request) -> dict[str, Any]:
 
 
 async def read_body(request: Request, limit: int = MAX_BODY_BYTES) -> bytes:
-    """Stops reading at the limit, declared or not. Raises TooLarge, or TooSlow for who sends below any pace."""
+    """Stops reading at the limit, declared or not, packed or not. Raises TooLarge, or TooSlow for who sends below any pace."""
+    unpacked = Unpacked(request.headers.get("content-encoding", ""))
     declared = request.headers.get("content-length", "")
     if declared.isascii() and declared.isdigit() and int(declared) > limit:
         raise _too_large(declared, limit)
     pieces: list[bytes] = []
-    size = 0
+    came = size = 0
     began = asyncio.get_running_loop().time()
     try:
         async with asyncio.timeout_at(began + PATIENCE_S) as patience, aclosing(request.stream()) as stream:
             async for piece in stream:
-                size += len(piece)
+                came += len(piece)
+                pieces.append(unpacked.piece(piece, limit + 1 - size))
+                size += len(pieces[-1])
                 if size > limit:
                     raise _too_large(f"more than {limit}", limit)
-                pieces.append(piece)
-                patience.reschedule(began + PATIENCE_S + size / PACE_BYTES_S)
+                patience.reschedule(began + PATIENCE_S + came / PACE_BYTES_S)
     except TimeoutError:
         raise TooSlow(
-            f"{size} bytes of the body came and then nothing, or too slowly; send it again in one go"
+            f"{came} bytes of the body came and then nothing, or too slowly; send it again in one go"
         ) from None
+    unpacked.end()
     return b"".join(pieces)
 
 

@@ -49,8 +49,8 @@ class Speech(Protocol):
 
 class Streamed(Talk):
     """Headers with the first piece or after the hold, then pieces as they come, then the tail. A backend refuses a request at
-    once if at all, and until then its refusal has a status of its own. ``early``: headers at the start, for who shows it. ``choices``: how many
-    tasks in a row have the same prompt."""
+    once if at all, and until then its refusal has a status of its own. ``early``: headers at the start, for who shows it.
+    ``choices``: how many tasks in a row have the same prompt."""
 
     def __init__(
         self,
