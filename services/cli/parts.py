@@ -27,6 +27,10 @@ WORKERS_STOP, SERVICES_STOP = 0, 1
 Json = dict[str, Any]
 
 
+LOOPBACK = "127.0.0.1"
+EVERYWHERE = ("0.0.0.0", "::")
+
+
 class BackendAt(NamedTuple):
     """A model server that gets a worker. ``name`` is the machine's name as people see it, ``folder`` where its worker keeps its
     identity: by default one per URL, so that the same server is the same machine after a restart."""
@@ -45,6 +49,8 @@ class Surroundings(NamedTuple):
     config: Path | None = None
     sync: Sync = "always"
     """How the nats-server was started: the router cannot ask it, and says so to people."""
+    router_host: str = LOOPBACK
+    """Where the router listens; ``router_url`` is how this machine reaches it."""
 
     def arguments(self, data: Path) -> tuple[str, ...]:
         config = ("--config", str(self.config)) if self.config else ()
@@ -66,7 +72,7 @@ def router_part(around: Surroundings) -> Part:
         module="services.router",
         arguments=around.arguments(around.data),
         environment={
-            "HEADRACE_ROUTER_HOST": str(address.hostname),
+            "HEADRACE_ROUTER_HOST": around.router_host,
             "HEADRACE_ROUTER_PORT": str(address.port),
             "HEADRACE_NATS_SYNC": around.sync,
         },
@@ -147,6 +153,12 @@ def backend_url(text: str) -> str:
         )
     place = address.netloc.replace("localhost", "127.0.0.1") if address.hostname == "localhost" else address.netloc
     return f"{address.scheme}://{place}{address.path.rstrip('/')}"
+
+
+def url_here(host: str, port: int) -> str:
+    """How this machine reaches a router that listens on ``host``."""
+    name = LOOPBACK if host in EVERYWHERE else f"[{host}]" if ":" in host else host
+    return f"http://{name}:{port}"
 
 
 def name_of(url: str, kind: str | None = None) -> str:

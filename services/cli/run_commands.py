@@ -54,6 +54,14 @@ def up(
             "--port", min=0, max=65535, help="The router's port.", show_default="8420, in the demo a free one"
         ),
     ] = None,
+    host: Annotated[
+        str | None,
+        typer.Option(
+            "--host",
+            help="Where the router listens: 0.0.0.0 lets other machines in.",
+            show_default="127.0.0.1, here alone",
+        ),
+    ] = None,
     sync: Sync = None,
     config: Config = None,
     record: Annotated[
@@ -66,6 +74,8 @@ def up(
     from services.cli.interrupt import until_signal
     from services.cli.picture import save_picture
 
+    if demo and host:
+        raise CommandFailed("the demo is for this machine alone", hint="leave out --demo or --host", code=Exit.USAGE)
     if demo and backend:
         raise CommandFailed("--demo brings its own servers", hint="leave out --demo or --backend", code=Exit.USAGE)
     terminal = console(record=record is not None, quiet=json)
@@ -75,7 +85,12 @@ def up(
     if not demo:
         place, wanted = data or settings.data_dir, settings.router.port if port is None else port
         backends = backend or ([settings.worker.backend] if settings.worker.backend else [])
-        asyncio.run(until_signal(run.up(place, backends=backends, port=wanted, sync=when, around=around)))
+        listens, has_keys = host or settings.router.host, bool(settings.keys)
+        asyncio.run(
+            until_signal(
+                run.up(place, backends=backends, host=listens, port=wanted, sync=when, has_keys=has_keys, around=around)
+            )
+        )
         return
     results = asyncio.run(until_signal(run.up_demo(data, port=port or 0, stay=stay, sync=when, around=around)))
     if record:

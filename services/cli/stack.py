@@ -14,7 +14,16 @@ from pathlib import Path
 
 from schemas.errors import ServerError
 from services.cli.exits import CommandFailed
-from services.cli.parts import BackendAt, Surroundings, benchmarker_part, projector_part, router_part, worker_part
+from services.cli.parts import (
+    LOOPBACK,
+    BackendAt,
+    Surroundings,
+    benchmarker_part,
+    projector_part,
+    router_part,
+    url_here,
+    worker_part,
+)
 from services.cli.supervision import BACKOFF_S, Child, Say, Supervisor
 from services.runtime.bus import Bus
 from services.runtime.provision import provision
@@ -36,6 +45,7 @@ class Stack:
         backends: Sequence[BackendAt] = (),
         sync: Sync = "always",
         router_port: int = 0,
+        router_host: str = LOOPBACK,
         nats_port: int = -1,
         config: Path | None = None,
         restart: bool = True,
@@ -44,7 +54,8 @@ class Stack:
     ) -> None:
         self.nats = EmbeddedServer(data, sync=sync, port=nats_port)
         self.supervisor = Supervisor(say, restart=restart)
-        self.router_url = f"http://127.0.0.1:{router_port or free_port()}"
+        self.router_url = url_here(router_host, router_port or free_port())
+        self._router_host = router_host
         self._data = data
         self._backends = backends
         self._config = config
@@ -111,7 +122,7 @@ class Stack:
         await self.supervisor.start(parts)
 
     def _surroundings(self) -> Surroundings:
-        return Surroundings(self._data, self.nats.url, self.router_url, self._config, self.nats.sync)
+        return Surroundings(self._data, self.nats.url, self.router_url, self._config, self.nats.sync, self._router_host)
 
     async def _watch_nats(self) -> None:
         """The parts wait for the server and repeat what it had not acknowledged; it only has to come back on its port."""

@@ -7,6 +7,7 @@ per part; leaves nothing running.
 from __future__ import annotations
 
 import asyncio
+import errno
 import shutil
 import socket
 import sys
@@ -26,7 +27,7 @@ from services.cli.client import DEFAULT_ROUTER, RouterClient
 from services.cli.discovery import answers, find_backends
 from services.cli.exits import CommandFailed
 from services.cli.fleet_process import DemoFleet
-from services.cli.parts import BackendAt, backend_url, name_of
+from services.cli.parts import EVERYWHERE, LOOPBACK, BackendAt, backend_url, name_of
 from services.cli.stack import Stack
 from services.cli.supervision import Say
 from services.runtime.server import Sync
@@ -49,15 +50,32 @@ class Terminal(NamedTuple):
     config: Path | None = None
 
 
-async def up(data: Path, *, backends: Sequence[str], port: int, sync: Sync, around: Terminal) -> None:
+async def up(
+    data: Path,
+    *,
+    backends: Sequence[str],
+    port: int,
+    sync: Sync,
+    around: Terminal,
+    host: str = LOOPBACK,
+    has_keys: bool = False,
+) -> None:
     """Runs until it is cancelled. ``backends`` come on top of those found on this machine's default ports."""
-    refuse_taken_port(port)
+    refuse_taken_port(port, host)
     started = time.monotonic()
     known = [BackendAt(name_of(url), url) for url in dict.fromkeys(map(backend_url, backends))]
     known += await _new_ones(known)
     try:
         async with (
-            Stack(data, sync=sync, router_port=port, config=around.config, benchmarker=True, say=around.say) as stack,
+            Stack(
+                data,
+                sync=sync,
+                router_host=host,
+                router_port=port,
+                config=around.config,
+                benchmarker=True,
+                say=around.say,
+            ) as stack,
             asyncio.TaskGroup() as joining,
         ):
             try:
@@ -73,7 +91,13 @@ async def up(data: Path, *, backends: Sequence[str], port: int, sync: Sync, arou
                 ]
                 if first:
                     await asyncio.wait(first, timeout=WORKERS_WITHIN_S)
-                around.console.print(welcome(stack.router_url, time.monotonic() - started, bool(known)), soft_wrap=True)
+                around.console.print(
+                    Text.assemble(
+                        welcome(stack.router_url, time.monotonic() - started, bool(known)),
+                        to_others(host, port, has_keys),
+                    ),
+                    soft_wrap=True,
+                )
                 await _join_later_ones(stack, known, joining)
             finally:
                 around.say(STOPPING)
@@ -155,13 +179,30 @@ def welcome(url: str, took_s: float, has_backends: bool) -> Text:
     return text
 
 
-def refuse_taken_port(port: int) -> None:
+def to_others(host: str, port: int, has_keys: bool) -> Text:
+    """Who else may ask, where the router listens to more than this machine."""
+    text = Text()
+    if host in EVERYWHERE:
+        text.append(f"  other machines    http://{socket.gethostname()}:{port}/\n")
+    if not has_keys and not host.startswith(("127.", "localhost", "::1")):
+        text.append(
+            "Whoever reaches that address may ask, without a key. To change that: headrace key add NAME\n", "yellow"
+        )
+    return text
+
+
+def refuse_taken_port(port: int, host: str = LOOPBACK) -> None:
     """Before anything starts: a router that finds its port taken would only say so in its log."""
-    with socket.socket() as probe:
+    with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
-            probe.bind(("127.0.0.1", port))
+            probe.bind((host, port))
         except OSError as error:
+            if error.errno != errno.EADDRINUSE:
+                raise CommandFailed(
+                    f"nobody can listen on {host}: {error.strerror}",
+                    hint="--host 127.0.0.1 is for this machine alone, 0.0.0.0 for others too",
+                ) from error
             raise CommandFailed(
                 f"port {port} is taken: {error.strerror}",
                 hint="is Headrace up already? try `headrace fleet`, or `headrace up --port N`",

@@ -6,7 +6,9 @@ from pathlib import Path
 import pytest
 
 from schemas.work import Body
-from services.cli.up import afterwards, in_hand, welcome
+from services.cli.exits import CommandFailed
+from services.cli.parts import Surroundings, router_part, url_here
+from services.cli.up import afterwards, in_hand, refuse_taken_port, to_others, welcome
 from services.router.http.app import create_app
 from services.router.http.serving import serving
 from services.router.port import NewTask
@@ -36,6 +38,35 @@ def test_what_one_can_do_now_is_aligned() -> None:
     starts = {line.index("headrace" if "headrace" in line else "http") for line in lines}
     assert len(lines) == 3
     assert len(starts) == 1
+
+
+@pytest.mark.parametrize(
+    ("host", "url"),
+    [
+        ("127.0.0.1", "http://127.0.0.1:8420"),
+        ("0.0.0.0", "http://127.0.0.1:8420"),
+        ("::", "http://127.0.0.1:8420"),
+        ("192.168.1.5", "http://192.168.1.5:8420"),
+        ("fd00::5", "http://[fd00::5]:8420"),
+    ],
+)
+def test_the_router_listens_where_it_was_told_and_is_asked_where_this_machine_reaches_it(host: str, url: str) -> None:
+    assert url_here(host, 8420) == url
+    part = router_part(Surroundings(Path("data"), "nats://x", url_here(host, 8420), router_host=host))
+    assert part.environment["HEADRACE_ROUTER_HOST"] == host
+    assert part.environment["HEADRACE_ROUTER_PORT"] == "8420"
+
+
+def test_who_lets_other_machines_in_is_told_where_they_ask_and_that_nobody_needs_a_key() -> None:
+    assert to_others("127.0.0.1", 8420, False).plain == ""
+    opened = to_others("0.0.0.0", 8420, False).plain
+    assert ":8420/" in opened and "headrace key add" in opened
+    assert "key" not in to_others("0.0.0.0", 8420, True).plain.partition(":8420/")[2]
+
+
+def test_an_address_that_is_not_this_machines_is_no_taken_port() -> None:
+    with pytest.raises(CommandFailed, match=r"nobody can listen on 203\.0\.113\.1"):
+        refuse_taken_port(0, "203.0.113.1")
 
 
 def test_after_the_demo_the_next_commands_are_ones_that_can_be_typed(
