@@ -195,6 +195,8 @@ def _hint(error: dict[str, Any]) -> str | None:
             )
         case "not_rated" if error.get("retry_after_s"):
             return f"say it again in {error['retry_after_s']:.0f} s"
+        case "busy" if str(error.get("message")).startswith("nobody may answer"):
+            return "`headrace doctor` says what is missing"
         case "busy" | "not_stored" if error.get("retry_after_s"):
             return f"try again in {error['retry_after_s']:g} s; `headrace queue` shows what is before you"
     return "`headrace fleet` lists the machines" if "no worker is called" in str(error.get("message")) else None

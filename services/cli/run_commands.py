@@ -51,7 +51,11 @@ def up(
     port: Annotated[
         int | None,
         typer.Option(
-            "--port", min=0, max=65535, help="The router's port.", show_default="8420, in the demo a free one"
+            "--port",
+            min=0,
+            max=65535,
+            help="The router's port.",
+            show_default="8420; in a demo that does not stay a free one",
         ),
     ] = None,
     host: Annotated[
@@ -92,7 +96,10 @@ def up(
             )
         )
         return
-    results = asyncio.run(until_signal(run.up_demo(data, port=port or 0, stay=stay, sync=when, around=around)))
+    wanted = (
+        port if port is not None else settings.router.port if stay else 0
+    )  # one that stays is asked without --router
+    results = asyncio.run(until_signal(run.up_demo(data, port=wanted, stay=stay, sync=when, around=around)))
     if record:
         save_picture(terminal, record, title="headrace up --demo")
     if json and results is not None:

@@ -107,8 +107,9 @@ def _comparison(router: RouterPort, asked: CompareRequest, request: Request) -> 
     if not who.candidates:
         names = fleet.names()
         reasons = "; ".join(f"{r.model} on {names.get(r.worker or '', r.worker)}: {r.reason}" for r in who.removed)
+        empty = "none of these machines holds one of these models" if names else "no machine has joined"
         raise Busy(
-            f"nobody may answer this now: {reasons or 'none of these machines holds one of these models'}",
+            f"nobody may answer this now: {reasons or empty}",
             retry_after_s=AGAIN_S, status=503,
         )  # fmt: skip
     return NewComparison(id=new_id(), task=task, candidates=who.candidates, removed=who.removed, judge=judge)

@@ -6,6 +6,7 @@ import io
 import json
 from collections.abc import AsyncIterator
 
+import msgspec
 import pytest
 
 from services.cli.exits import Exit
@@ -119,3 +120,10 @@ async def test_where_nobody_answered_it_is_a_failure(shell: Shell) -> None:
     shell.router.script = fails
     assert await shell.type("compare", "hi") == Exit.FAILED
     assert "not one of them answered" in shell.err and "stall: the stream stood still" in shell.out
+
+
+async def test_a_comparison_in_an_empty_fleet_says_that_nobody_has_joined_and_what_to_ask(shell: Shell) -> None:
+    shell.router.view = msgspec.structs.replace(shell.router.view, workers={})
+    assert await shell.type("compare", "hi") == Exit.BUSY
+    assert "nobody may answer this now: no machine has joined" in shell.err
+    assert "`headrace doctor` says what is missing" in shell.err

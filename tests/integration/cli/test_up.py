@@ -56,6 +56,20 @@ async def test_the_demo_measures_two_machines_explains_a_decision_and_leaves_not
     assert up.last["explanation"]["decision"]["candidates"]
 
 
+async def test_the_router_listens_where_the_settings_and_the_options_say(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "headrace.toml").write_text('[router]\nhost = "localhost"\n')
+    port = str(free_port())
+    async with Up(tmp_path, "--port", port, "--config", str(tmp_path / "headrace.toml")) as up:
+        await up.until(f"router ready: http://localhost:{port}")
+    async with Up(tmp_path, "--port", port, "--host", "127.0.0.1") as up:
+        await up.until(f"router ready: http://127.0.0.1:{port}")
+    monkeypatch.setenv("HEADRACE_ROUTER_PORT", port)
+    async with Up(tmp_path, "--demo", "--stay") as up:
+        await up.until(f"router ready: http://127.0.0.1:{port}")
+
+
 async def test_up_serves_a_backend_brings_back_what_is_killed_and_stops_on_ctrl_c(
     tmp_path: Path, llama: LlamaServer
 ) -> None:
