@@ -51,7 +51,8 @@ class WorkItem(Wire, frozen=True, kw_only=True):
 
 class Answer(Wire, frozen=True, kw_only=True):
     """An attempt's answer, stored before its terminal fact. ``vectors`` are an embedding's. ``logprobs`` has an entry for each
-    token in OpenAI's form, where they were asked for and the backend has them."""
+    token in OpenAI's form, where they were asked for and the backend has them. ``stopped_by``: the client's own stop word that
+    ended it, where the backend says which."""
 
     task: str
     attempt: int
@@ -63,6 +64,7 @@ class Answer(Wire, frozen=True, kw_only=True):
     logprobs: tuple[dict[str, Any], ...] = ()
     vectors: tuple[tuple[float, ...], ...] = ()
     finish_reason: str | None = None
+    stopped_by: str | None = None
     outcome: Outcome = "ok"
     tokens: Tokens = Tokens()
 

@@ -12,6 +12,7 @@ from schemas.events import (
     AttemptFailed,
     FailureClass,
     ModelInfo,
+    Outcome,
     PayloadRef,
     Phase,
     TaskCompleted,
@@ -61,33 +62,19 @@ def completed(
     times = times_of(finish.timings, ran.seen, was_resident=model.resident)
     if tokens.cached is None and not is_new_prompt:
         times = msgspec.structs.replace(times, prefill_s=None)  # for an unknown number of tokens
-    text = ran.assembled.text
-    outcome = (
-        "ok"
-        if finish.vectors
-        else outcome_of(
-            text=text,
-            has_tool_calls=bool(ran.assembled.tool_calls),
-            finish_reason=finish.finish_reason,
-            expected_models={model.name, model.backend_name, *model.aliases},
-            answered_by=finish.model,
-            output_tokens=tokens.output,
-            limit=finish.limit if finish.limit is not None else item.options.max_tokens,
-            language=item.language,
-            domain=item.domain,
-        )
-    )
+    outcome = _outcome(item, model, ran, tokens)
     answer = Answer(
         task=item.task,
         attempt=item.attempt,
         model=item.model,
         worker=context.started.worker,
-        text=text,
+        text=ran.assembled.text,
         thinking=ran.assembled.thinking,
         tool_calls=ran.assembled.tool_calls,
         logprobs=ran.assembled.logprobs,
         vectors=finish.vectors,
         finish_reason=finish.finish_reason,
+        stopped_by=finish.stopped_by,
         outcome=outcome,
         tokens=tokens,
     )
@@ -104,6 +91,23 @@ def completed(
         answer=reference, gpu=context.gpu, others_use=context.others_use, prompt_chars=request_chars(body),
     )  # fmt: skip
     return end, answer
+
+
+def _outcome(item: WorkItem, model: ModelInfo, ran: Ran, tokens: Tokens) -> Outcome:
+    finish = ran.finish
+    if finish.vectors:
+        return "ok"
+    return outcome_of(
+        text=ran.assembled.text,
+        has_tool_calls=bool(ran.assembled.tool_calls),
+        finish_reason=finish.finish_reason,
+        expected_models={model.name, model.backend_name, *model.aliases},
+        answered_by=finish.model,
+        output_tokens=tokens.output,
+        limit=finish.limit if finish.limit is not None else item.options.max_tokens,
+        language=item.language,
+        domain=item.domain,
+    )
 
 
 def failed(

@@ -18,8 +18,10 @@ from schemas.work import Body
 from services.worker.backends.detect import detect
 from services.worker.backends.port import MOST_TOKENS, Backend, BackendRequest, Chunk, Finish
 from support.backends import (
+    DONE,
     Script,
     Stub,
+    event,
     lm_studio_stand_in,
     ollama_done,
     ollama_frame,
@@ -165,6 +167,25 @@ async def test_a_bare_prompt_always_carries_a_limit(stand_in: Served) -> None:
 async def test_a_finish_says_which_limit_the_request_carried(served: Served) -> None:
     """A cut at it is no fault of the model."""
     assert (await whole(served.backend, ask(served.model)))[1].limit == 6
+
+
+@pytest.mark.parametrize(
+    ("said", "word"),
+    [
+        ({"choices": [{"delta": {}, "finish_reason": "stop", "stop_reason": "END"}]}, "END"),
+        ({"choices": [{"delta": {}, "finish_reason": "stop", "stop_reason": 128009}]}, None),
+        ({"choices": [{"delta": {}, "finish_reason": "stop"}], "__verbose": {"stopping_word": "END"}}, "END"),
+        ({"choices": [{"delta": {}, "finish_reason": "stop"}], "stopping_word": ""}, None),
+    ],
+)
+async def test_the_word_that_ended_an_answer_is_told_where_the_server_says_it(
+    said: dict[str, object], word: str | None
+) -> None:
+    async with serving("vllm") as vllm:
+        assert vllm.stub is not None
+        vllm.stub.scripts.append(Script([event({"model": "org/m"} | said), DONE]))
+        _, finish = await whole(vllm.backend, ask(vllm.model))
+    assert finish.stopped_by == word
 
 
 @pytest.mark.parametrize("body", [Body(messages=({"role": "user", "content": "Hi"},)), Body(prompt="Once")])

@@ -34,7 +34,7 @@ def message_of(answer: Answer, told: Told, prompt_tokens: int) -> dict[str, Any]
         **_head(answer.task, answer.model),
         "content": blocks,
         "stop_reason": stop_reason(answer, None),
-        "stop_sequence": None,
+        "stop_sequence": answer.stopped_by,
         "usage": usage_of(answer.tokens, prompt_tokens, answer.thinking + answer.text),
         "headrace": told,
     }
@@ -45,6 +45,8 @@ def stop_reason(answer: Answer | None, reason: str | None) -> str:
     reason = answer.finish_reason if answer is not None else reason
     if answer is not None and answer.tool_calls and reason in (None, "stop"):
         return "tool_use"
+    if answer is not None and answer.stopped_by is not None and reason == "stop":
+        return "stop_sequence"
     return REASONS.get(reason or "stop", "end_turn")
 
 
@@ -131,7 +133,7 @@ class MessageEvents:
         why = stop_reason(answer, reason)
         if answer is None and self._calls and why == "end_turn":
             why = "tool_use"
-        delta = {"stop_reason": why, "stop_sequence": None}
+        delta = {"stop_reason": why, "stop_sequence": answer.stopped_by if answer is not None else None}
         usage = usage_of(tokens, self._prompt_tokens, "".join(self._texts))
         return b"".join(
             (

@@ -137,6 +137,7 @@ class _Last:
         self.usage: dict[str, Any] = {}
         self.timings: dict[str, Any] = {}
         self.limit: int | None = None
+        self.stopped_by: str | None = None
         self.calls = Calls()
         self.said_text = False
 
@@ -150,6 +151,7 @@ class _Last:
         self.timings = frame.get("timings") or self.timings
         choice: dict[str, Any] = next(iter(frame.get("choices") or ()), {})
         self.finish_reason = wire.words(choice.get("finish_reason")) or self.finish_reason
+        self.stopped_by = _stop_word(frame, choice) or self.stopped_by
         delta = choice.get("delta") or self._whole_message(choice.get("message") or {})
         progress = frame.get("prompt_progress")
         chunk = Chunk(
@@ -176,6 +178,7 @@ class _Last:
             finish_reason=self.finish_reason,
             model=self.model,
             limit=self.limit,
+            stopped_by=self.stopped_by,
             tokens=self._tokens(),
             timings=BackendTimings(
                 prefill_us=wire.micros(self.timings.get("prompt_ms"), MS),
@@ -199,6 +202,12 @@ class _Last:
             output=output if output is not None else wire.count(timings.get("predicted_n")),
             thinking=wire.count((usage.get("completion_tokens_details") or {}).get("reasoning_tokens")),
         )
+
+
+def _stop_word(frame: dict[str, Any], choice: dict[str, Any]) -> str | None:
+    """vLLM's ``stop_reason``, which for a token is a number; llama.cpp's word, in its OpenAI form only where it logs much."""
+    told = frame.get("__verbose") or frame
+    return wire.words(choice.get("stop_reason")) or wire.words(told.get("stopping_word"))
 
 
 def _error_text(error: Any) -> str:

@@ -102,11 +102,12 @@ class BackendTimings(msgspec.Struct, frozen=True, kw_only=True):
 
 class Finish(msgspec.Struct, frozen=True, kw_only=True):
     """The only sign of success: the backend itself said that it is done. ``model`` is the one that it says answered, ``limit``
-    the most tokens that the request allowed."""
+    the most tokens that the request allowed, ``stopped_by`` the stop word of the request that ended it, where that is said."""
 
     finish_reason: str
     model: str | None = None
     limit: int | None = None
+    stopped_by: str | None = None
     tokens: Tokens = Tokens()
     timings: BackendTimings = BackendTimings()
     vectors: tuple[tuple[float, ...], ...] = ()

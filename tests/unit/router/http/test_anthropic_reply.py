@@ -142,6 +142,16 @@ def test_stop_reasons(reason: str | None, calls: tuple[dict[str, Any], ...], exp
     assert stop_reason(answer(finish_reason=reason, tool_calls=calls), None) == expected
 
 
+def test_a_stop_sequence_is_named_where_the_backend_says_which() -> None:
+    stopped = answer(text="a", finish_reason="stop", stopped_by="END")
+    whole = message_of(stopped, TOLD, 1)
+    assert (whole["stop_reason"], whole["stop_sequence"]) == ("stop_sequence", "END")
+    delta = next(e for e in decoded(MessageEvents("t", 1).end(stopped, "stop", TOLD)) if e["type"] == "message_delta")[
+        "delta"
+    ]
+    assert delta == {"stop_reason": "stop_sequence", "stop_sequence": "END"}
+
+
 def test_counts_are_the_backends_where_it_counted_and_estimates_elsewhere() -> None:
     assert usage_of(Tokens(prompt=10, cached=4, output=0), 99, "x")["input_tokens"] == 6
     assert usage_of(Tokens(prompt=10, cached=4, output=0), 99, "x")["output_tokens"] == 0
