@@ -36,6 +36,22 @@ Sync = Annotated[
     Literal["always", "10s"] | None,
     typer.Option("--sync", help="When facts are synced to disk: always survives a power cut.", show_default="always"),
 ]
+Port = Annotated[
+    int | None,
+    typer.Option(
+        "--port",
+        min=0,
+        max=65535,
+        help="The router's port.",
+        show_default="8420; in a demo that does not stay a free one",
+    ),
+]
+Host = Annotated[
+    str | None,
+    typer.Option(
+        "--host", help="Where the router listens: 0.0.0.0 lets other machines in.", show_default="127.0.0.1, here alone"
+    ),
+]
 Config = Annotated[Path | None, typer.Option("--config", exists=True, dir_okay=False, help="A headrace.toml.")]
 
 
@@ -48,24 +64,8 @@ def up(
         list[str] | None, typer.Option("--backend", metavar="URL", help="A model server; may be repeated.")
     ] = None,
     data: Data = None,
-    port: Annotated[
-        int | None,
-        typer.Option(
-            "--port",
-            min=0,
-            max=65535,
-            help="The router's port.",
-            show_default="8420; in a demo that does not stay a free one",
-        ),
-    ] = None,
-    host: Annotated[
-        str | None,
-        typer.Option(
-            "--host",
-            help="Where the router listens: 0.0.0.0 lets other machines in.",
-            show_default="127.0.0.1, here alone",
-        ),
-    ] = None,
+    port: Port = None,
+    host: Host = None,
     sync: Sync = None,
     config: Config = None,
     record: Annotated[
@@ -86,19 +86,14 @@ def up(
     settings = load(config, os.environ)
     when = sync or settings.nats.sync or "always"
     around = run.Terminal(terminal, _speaker(terminal, json), config)
+    usual = settings.router.port if port is None else port
     if not demo:
-        place, wanted = data or settings.data_dir, settings.router.port if port is None else port
+        listen = run.Listen(host or settings.router.host, usual, bool(settings.keys))
         backends = backend or ([settings.worker.backend] if settings.worker.backend else [])
-        listens, has_keys = host or settings.router.host, bool(settings.keys)
-        asyncio.run(
-            until_signal(
-                run.up(place, backends=backends, host=listens, port=wanted, sync=when, has_keys=has_keys, around=around)
-            )
-        )
+        place = data or settings.data_dir
+        asyncio.run(until_signal(run.up(place, backends=backends, listen=listen, sync=when, around=around)))
         return
-    wanted = (
-        port if port is not None else settings.router.port if stay else 0
-    )  # one that stays is asked without --router
+    wanted = usual if stay else port or 0  # one that stays is asked without --router
     results = asyncio.run(until_signal(run.up_demo(data, port=wanted, stay=stay, sync=when, around=around)))
     if record:
         save_picture(terminal, record, title="headrace up --demo")

@@ -50,17 +50,17 @@ class Terminal(NamedTuple):
     config: Path | None = None
 
 
-async def up(
-    data: Path,
-    *,
-    backends: Sequence[str],
-    port: int,
-    sync: Sync,
-    around: Terminal,
-    host: str = LOOPBACK,
-    has_keys: bool = False,
-) -> None:
+class Listen(NamedTuple):
+    """Where the router listens, and whether it has keys."""
+
+    host: str
+    port: int
+    has_keys: bool = False
+
+
+async def up(data: Path, *, backends: Sequence[str], listen: Listen, sync: Sync, around: Terminal) -> None:
     """Runs until it is cancelled. ``backends`` come on top of those found on this machine's default ports."""
+    host, port, _ = listen
     refuse_taken_port(port, host)
     started = time.monotonic()
     known = [BackendAt(name_of(url), url) for url in dict.fromkeys(map(backend_url, backends))]
@@ -94,7 +94,7 @@ async def up(
                 around.console.print(
                     Text.assemble(
                         welcome(stack.router_url, time.monotonic() - started, bool(known)),
-                        to_others(host, port, has_keys),
+                        to_others(listen),
                     ),
                     soft_wrap=True,
                 )
@@ -179,8 +179,9 @@ def welcome(url: str, took_s: float, has_backends: bool) -> Text:
     return text
 
 
-def to_others(host: str, port: int, has_keys: bool) -> Text:
+def to_others(listen: Listen) -> Text:
     """Who else may ask, where the router listens to more than this machine."""
+    host, port, has_keys = listen
     text = Text()
     if host in EVERYWHERE:
         text.append(f"  other machines    http://{socket.gethostname()}:{port}/\n")

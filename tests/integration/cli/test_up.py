@@ -20,7 +20,7 @@ from services.cli.demo_model import missing_parts
 from services.cli.exits import CommandFailed
 from services.cli.fleet_process import DemoFleet
 from services.cli.stack import free_port
-from services.cli.up import Terminal, refuse_taken_port, up, up_demo
+from services.cli.up import Listen, Terminal, refuse_taken_port, up, up_demo
 from services.runtime.llama_server import LlamaServer
 from support.eventually import eventually
 from support.up import Up
@@ -114,7 +114,9 @@ async def test_the_banner_does_not_wait_for_a_backend_that_is_not_there(
     around = Terminal(Console(), said.append)
     url = f"http://127.0.0.1:{free_port()}"
     shown = ""
-    running = asyncio.create_task(up(tmp_path, backends=[url], port=free_port(), sync="10s", around=around))
+    running = asyncio.create_task(
+        up(tmp_path, backends=[url], listen=Listen("127.0.0.1", free_port()), sync="10s", around=around)
+    )
 
     def banner() -> bool:
         nonlocal shown
