@@ -88,7 +88,11 @@ def test_variables_of_others_are_none_of_our_business() -> None:
         ("[limits.model]\nnames = {ok = 1, 'big' = 0}", "limits.model.names.big", ">= 1"),
         ("[domains.code]\nwords = ['def']", "domains.code.words", "did you mean words_"),
         ("[worker]\nname = 'any'", "worker.name", "choose another"),
-        ("[http]\norigins = ['https://a.example/']", "http: origins has 'https://a.example/'", "https://chat.example.org"),
+        (
+            "[http]\norigins = ['https://a.example/']",
+            "http: origins has 'https://a.example/'",
+            "https://chat.example.org",
+        ),
         ("[keys]\nme = 'hush'", 'keys.me: is written { sha256 = "…" }', "headrace key add"),
         ("[keys]\nme = { sha256 = 'abc' }", "keys.me.sha256: is no SHA-256", "printf %s KEY | sha256sum"),
     ],
