@@ -2,7 +2,8 @@
 
 Prints and asserts no figure. nats-server, projector, workers and stand-ins are processes; the router runs in the client's, so
 that its port can be asked without HTTP too (its HTTP surface is measured beside it). Embeddings of a set length, 200 a second;
-and as many at once as one machine has streams, and both have. Everything shares this machine's cores: the line under each figure says who used them.
+and as many at once as one machine has streams, and as both have. Everything shares this machine's cores: the line under each
+figure says who used them.
 ``HEADRACE_BENCH_SECONDS`` sets the length of each load.
 """
 
