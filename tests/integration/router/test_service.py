@@ -107,7 +107,8 @@ async def test_what_came_while_no_machine_was_there_starts_when_one_comes(
     natsd: EmbeddedServer, router: RouterService, stub: Stub
 ) -> None:
     task = (await router.submit(question(model=None))).task
-    assert router.queue()[0].reason == "no_model: no machine has reported a model"
+    reason = "no_model: no machine has reported a model"
+    await eventually(lambda: [waiting.reason for waiting in router.queue()] == [reason])
     async with running_worker(natsd.url, stub.url):
         assert (await end_of(router, task)).status.state == "completed"
 
