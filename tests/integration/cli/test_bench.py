@@ -44,6 +44,15 @@ async def headrace(stack: Stack, *words: str) -> Process:
     return await asyncio.create_subprocess_exec(*command, stdout=PIPE, stderr=PIPE)
 
 
+async def interruptible(stack: Stack, *words: str) -> Process:
+    """Also where these tests run in the background, whose children a shell lets ignore Ctrl-C."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        return await headrace(stack, *words)
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
 async def test_a_run_grades_a_real_model_and_its_grades_become_statistics(stack: Stack) -> None:
     process = await headrace(stack, "bench", "-m", MODEL, "-w", "desk", "-d", DOMAIN, "--limit", "2", "--json")
     out, err = await process.communicate()
@@ -71,7 +80,7 @@ async def test_a_run_grades_a_real_model_and_its_grades_become_statistics(stack:
 async def test_interrupted_it_gives_up_what_is_left(stack: Stack) -> None:
     async with await Bus.connect(stack.nats_url, name="test") as bus:
         before = len(await whole_log(bus))
-        process = await headrace(stack, "bench")  # every suite: it cannot be done before it is interrupted
+        process = await interruptible(stack, "bench")  # every suite: it cannot be done before it is interrupted
 
         async def asked() -> bool:
             return any(isinstance(event, TaskSubmitted) for event in (await whole_log(bus))[before:])
