@@ -21,7 +21,7 @@ from services.router.dispatch.engine import mark_pending
 from services.router.domains import Rule, misspelt
 from services.router.execute import Executor
 from services.router.follow import Channels
-from services.router.fullness import Crowd, Places, refusal
+from services.router.fullness import Crowd, Places, has_place, refusal
 from services.router.needs import refuse_unable
 from services.router.port import NewTask, Submitted, TaskStatus
 from services.runtime.bus import Ack, Bus
@@ -121,8 +121,7 @@ class Door:
             return  # however many of them wait
         waiting = [(name, t.submitted.client) for name, t in tasks.items() if t.terminal is None and t.live is None]
         waiting += [(name, whose) for name, whose in self._entering.items() if self._desk.state.task(name) is None]
-        own = sum([whose == client for _, whose in waiting])
-        if own < self.places.client and len(waiting) < self.places.total:
+        if has_place(client, waiting, self.places):
             return
         running = [t.submitted.client for t in tasks.values() if t.live is not None]
         mine = [name for name, whose in waiting if whose == client] or [name for name, _ in waiting]

@@ -6,7 +6,7 @@ at once is ``dispatch.permits``. Pages and previews are never refused: only what
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
@@ -31,6 +31,11 @@ class Crowd(msgspec.Struct, frozen=True, kw_only=True):
     waiting: tuple[tuple[str, str], ...]
     running: int
     running_mine: int
+
+
+def has_place(client: str, waiting: Sequence[tuple[str, str]], places: Places) -> bool:
+    """Whether one task more of this client may wait: ``refusal`` without its words, and without knowing when the next starts."""
+    return len(waiting) < places.total and sum([whose == client for _, whose in waiting]) < places.client
 
 
 def refusal(client: str, crowd: Crowd, places: Places, starts: Mapping[str, float | None]) -> Busy | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from services.router.fullness import Crowd, Places, refusal
+from services.router.fullness import Crowd, Places, has_place, refusal
 
 PLACES = Places(total=3, client=2)
 
@@ -16,6 +16,15 @@ def crowd(*clients: str, running: int = 1, running_mine: int = 1) -> Crowd:
 
 def test_where_there_is_a_place_nobody_is_refused() -> None:
     assert refusal("me", crowd("me", "you"), PLACES, {}) is None
+
+
+@pytest.mark.parametrize(
+    "clients", [(), ("me",), ("me", "you"), ("me", "me"), ("you", "you"), ("me", "you", "you"), ("me",) * 4]
+)
+@pytest.mark.parametrize("client", ["me", "you", "she"])
+def test_there_is_a_place_exactly_where_nobody_is_refused(client: str, clients: tuple[str, ...]) -> None:
+    waiting = crowd(*clients)
+    assert has_place(client, waiting.waiting, PLACES) is (refusal(client, waiting, PLACES, {}) is None)
 
 
 def test_a_client_with_too_many_is_told_its_own_numbers_and_when_its_next_one_starts() -> None:
