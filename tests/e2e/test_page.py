@@ -24,8 +24,8 @@ from services.router.fleet import Fleet
 from services.router.http.app import create_app
 from services.router.http.page.words import WORDS
 from services.router.http.serving import serving
-from support.chat_browser import chromium
-from support.docker import PARTS, Unavailable
+from support.chat_browser import page_browser
+from support.docker import PARTS
 from support.eventually import eventually
 from support.paced_backend import PacedBackend
 from support.page_crowd import CrowdRouter
@@ -61,11 +61,8 @@ DESK, PHONE = {"width": 1280, "height": 900}, {"width": 390, "height": 844}
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def browser() -> AsyncIterator[Any]:
-    try:
-        async with chromium() as running:
-            yield running
-    except Unavailable as error:
-        pytest.skip(str(error).replace("e2e-openwebui", "e2e-page"))
+    async with page_browser() as running:
+        yield running
 
 
 @dataclasses.dataclass

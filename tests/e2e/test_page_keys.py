@@ -15,8 +15,7 @@ from services.router.http.page.words import WORDS
 from services.router.http.serving import serving
 from services.router.http.tries import BURST
 from services.runtime.settings import Key
-from support.chat_browser import chromium
-from support.docker import Unavailable
+from support.chat_browser import page_browser
 from support.router_port import MemoryRouter
 
 pytestmark = pytest.mark.e2e
@@ -26,11 +25,8 @@ PROXIED = {"x-forwarded-for": "10.0.0.9"}
 
 @pytest.fixture
 async def browser() -> AsyncIterator[Any]:
-    try:
-        async with chromium() as running:
-            yield running
-    except Unavailable as error:
-        pytest.skip(str(error).replace("e2e-openwebui", "e2e-page"))
+    async with page_browser() as running:
+        yield running
 
 
 async def typed(page: Any, key: str) -> None:

@@ -13,6 +13,8 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from support.docker import PARTS, Unavailable
 
 PLAYWRIGHT = PARTS / "playwright"
@@ -42,6 +44,16 @@ async def chromium() -> AsyncIterator[Any]:
             yield browser
         finally:
             await browser.close()
+
+
+@asynccontextmanager
+async def page_browser() -> AsyncIterator[Any]:
+    """A browser for the page's own tests, which skip in words where there is none."""
+    try:
+        async with chromium() as running:
+            yield running
+    except Unavailable as error:
+        pytest.skip(str(error).replace("e2e-openwebui", "e2e-page"))
 
 
 @asynccontextmanager

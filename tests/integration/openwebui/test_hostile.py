@@ -151,27 +151,24 @@ async def test_a_router_at_a_path_is_asked_there(desk: Desk) -> None:
             await bridge_module.send(url, "", {"message": "message-1", "rating": 1})
 
 
-async def test_a_proxy_that_has_lost_its_router_for_a_while_ends_no_answer(desk: Desk) -> None:
+@pytest.mark.parametrize(
+    ("status", "said"),
+    [
+        (502, b"<html>Bad Gateway"),
+        (503, b'{"error": {"code": "unavailable", "message": "the projector does not answer"}}'),
+    ],
+    ids=["a proxy that has lost its router", "a router that cannot tell now"],
+)
+async def test_what_passes_ends_no_answer(desk: Desk, status: int, said: bytes) -> None:
     chunks = await desk.ask("say 90, every 20 ms")
     reading = asyncio.create_task(collect(chunks))
     await eventually(lambda: desk.backend.heard("say 90").said > 3)
-    desk.line.away = (502, b"<html>Bad Gateway")
+    desk.line.away = (status, said)
     desk.line.hang_up()
     await eventually(lambda: any("does not answer" in words for words, _ in desk.statuses))
     desk.line.away = None
     assert text(await reading).startswith(f"{WORDS}\n\n---")
     assert "does not answer" not in desk.statuses[-1][0] and desk.statuses[-1][1]
-
-
-async def test_a_router_that_cannot_tell_now_ends_no_answer(desk: Desk) -> None:
-    chunks = await desk.ask("say 90, every 20 ms")
-    reading = asyncio.create_task(collect(chunks))
-    await eventually(lambda: desk.backend.heard("say 90").said > 3)
-    desk.line.away = (503, b'{"error": {"code": "unavailable", "message": "the projector does not answer"}}')
-    desk.line.hang_up()
-    await eventually(lambda: any("does not answer" in words for words, _ in desk.statuses))
-    desk.line.away = None
-    assert text(await reading).startswith(f"{WORDS}\n\n---")
 
 
 async def test_a_revoked_key_ends_an_answer_with_what_came_of_it(make: Make) -> None:
