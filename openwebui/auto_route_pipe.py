@@ -70,6 +70,9 @@ AGAIN = "\n\n---\n*🧭 Headrace began again: {}*\n\n"
 _FOOTER = re.compile(r"\n---\n\*🧭 Headrace: [^\n*]*\*\n{0,2}")
 _BEFORE_AGAIN = re.compile(r"\A.*\n---\n\*🧭 Headrace began again: [^\n*]*\*\n{0,2}", re.DOTALL)
 
+JUDGED = {"model": " in other domains", "family": " in its family"}
+"""Of what, where it was not this very model in this domain."""
+
 Json = dict[str, Any]
 Emit = Callable[[Json], Awaitable[Any]]
 _leaving: set[asyncio.Task[None]] = set()
@@ -479,9 +482,9 @@ class Answer:
         line, decision = self._where(model, worker), self._submitted.get("decision") or {}
         if (model, worker) != (decision.get("model"), decision.get("worker")):
             return line
-        expected, quality = decision.get("expected_s"), decision.get("quality")
+        expected = decision.get("expected_s")
         parts = [f"{expected:.1f} s expected"] if expected is not None else []
-        parts += [f"quality {quality:.2f}"] if quality is not None else []
+        parts += quality_words(decision)
         return f"{line} ({', '.join(parts)})" if parts else line
 
     def _given_up(self, looks: int) -> str:
@@ -783,6 +786,17 @@ def _ends_in_footer(body: Json) -> bool:
     last = (body.get("messages") or [{}])[-1]
     text = _text(last.get("content"))
     return last.get("role") == "assistant" and any(found.end() == len(text) for found in _FOOTER.finditer(text))
+
+
+def quality_words(decision: Json) -> list[str]:
+    """With where it comes from; a router that does not say that has told nothing."""
+    quality, level, n = (decision.get(name) for name in ("quality", "quality_level", "quality_n"))
+    if quality is None or level is None:
+        return []
+    if level == "prior" or not n:
+        return [f"quality {quality:.2f} assumed: never judged"]
+    times = "once" if n == 1 else f"{n} times"
+    return [f"quality {quality:.2f} judged {times}{JUDGED.get(level, '')}"]
 
 
 def _waiting(status: Json) -> str:

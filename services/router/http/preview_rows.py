@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from schemas.events import Candidate, Choice, Domain, Policy, Removal, TaskRouted
+from schemas.events import Candidate, Choice, Domain, Level, Policy, Removal, TaskRouted
 from schemas.subjects import group_durable, lane_durable
 from services.router.decision_words import named
 from services.router.fleet import Fleet, WorkerView
@@ -63,7 +63,8 @@ class Preview(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Decided(msgspec.Struct, frozen=True, kw_only=True):
-    """A decision in one line, for the reply to a submission. ``cost_s`` and ``quality`` are the chosen candidate's."""
+    """A decision in one line, for the reply to a submission. ``cost_s`` and ``quality`` are the chosen candidate's; the quality
+    comes from ``quality_n`` judgements at ``quality_level``, of which ``prior`` means that nothing was judged yet."""
 
     model: str | None
     worker: str | None
@@ -72,6 +73,8 @@ class Decided(msgspec.Struct, frozen=True, kw_only=True):
     expected_s: float | None
     cost_s: float | None
     quality: float | None
+    quality_level: Level | None
+    quality_n: int | None
     candidates: int
     removed: int
 
@@ -109,6 +112,8 @@ def decided(decision: TaskRouted, fleet: Fleet) -> Decided:
         expected_s=chosen[0].predicted.total_s if chosen else None,
         cost_s=chosen[0].cost_s if chosen else None,
         quality=chosen[0].quality.value if chosen else None,
+        quality_level=chosen[0].quality.level if chosen else None,
+        quality_n=chosen[0].quality.n if chosen else None,
         candidates=len(decision.candidates),
         removed=len(decision.removed),
     )

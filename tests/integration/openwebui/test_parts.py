@@ -44,6 +44,22 @@ def test_the_valves_have_defaults_and_bounds() -> None:
             pipe.Pipe.Valves(**wrong)
 
 
+@pytest.mark.parametrize(
+    ("told", "words"),
+    [
+        ({"quality": 0.7, "quality_level": "model_domain", "quality_n": 12}, "quality 0.70 judged 12 times"),
+        ({"quality": 0.7, "quality_level": "cell", "quality_n": 1}, "quality 0.70 judged once"),
+        ({"quality": 0.7, "quality_level": "model", "quality_n": 3}, "quality 0.70 judged 3 times in other domains"),
+        ({"quality": 0.7, "quality_level": "family", "quality_n": 3}, "quality 0.70 judged 3 times in its family"),
+        ({"quality": 0.5, "quality_level": "prior", "quality_n": 0}, "quality 0.50 assumed: never judged"),
+        ({"quality": 0.5}, ""),  # an older router does not say where it comes from
+        ({"quality": None, "quality_level": None, "quality_n": None}, ""),
+    ],
+)
+def test_a_quality_says_where_it_comes_from(told: Json, words: str) -> None:
+    assert ", ".join(pipe.quality_words(told)) == words
+
+
 async def test_it_is_one_model_unless_the_valve_says_otherwise() -> None:
     function = pipe.Pipe()
     assert not hasattr(function, "pipes")

@@ -36,6 +36,7 @@ async def test_an_answer_has_a_status_its_tokens_and_a_footer(desk: Desk) -> Non
     assert text(chunks, "reasoning_content") == "thought0 thought1 "
     assert pipe_module.clean(whole) == WORDS.strip()
     assert f"→ {MODEL} @ bench" in desk.statuses[0][0]
+    assert all("assumed: never judged" in words for words in (desk.statuses[0][0], whole))
     assert [done for _, done in desk.statuses][-1] is True and len(set(desk.statuses)) == len(desk.statuses)
     assert chunks[-1]["usage"] == {"prompt_tokens": 8, "completion_tokens": 7, "total_tokens": 15}
     (task,) = await desk.log(TaskSubmitted)

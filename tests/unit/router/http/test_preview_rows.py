@@ -51,6 +51,14 @@ def test_a_decision_in_one_line() -> None:
     assert (line.candidates, line.removed) == (1, 1)
 
 
+def test_its_quality_says_from_how_many_judgements_of_what_it_comes() -> None:
+    quality = builders.DESK_CANDIDATE.quality
+    line = decided(DECISION, Fleet())
+    assert (line.quality, line.quality_level, line.quality_n) == (quality.value, quality.level, quality.n)
+    nobody = decided(builders.build(TaskRouted, candidates=(), choice=None), Fleet())
+    assert (nobody.quality, nobody.quality_level, nobody.quality_n) == (None, None, None)
+
+
 def test_it_says_what_the_prompt_was_taken_for() -> None:
     preview = preview_of(SEEN, DECISION, Fleet(), [])
     assert (preview.domain.label, preview.language) == ("code", "en")
