@@ -10,7 +10,7 @@ from collections import Counter
 
 import msgspec
 
-from services.router.dispatch.permits import Limits
+from services.router.dispatch.permits import Limits, backend_names, named
 from services.router.dispatch.planner import Plan
 from services.router.dispatch.state import RouterState
 from services.router.tally import Tally
@@ -54,24 +54,33 @@ def measures(
         elif task.terminal is None:
             waiting[task.submitted.urgency] += 1
     held = Counter(reason.partition(":")[0] for reason in plan.holds.values())
+    limits, shown = named(limits, state), backend_names(state)
     return Measures(
         waiting=dict(waiting),
         held=dict(held),
         released=released,
         running=running,
-        permits=tuple(permit for kind in KINDS for permit in _permits(kind, state.held, limits)),
+        permits=tuple(permit for kind in KINDS for permit in _permits(kind, state.held, limits, shown)),
         tally=tally,
         exact=exact,
         statistics=statistics,
     )
 
 
-def _permits(kind: str, held: dict[str, int], limits: Limits) -> list[Permits]:
+def _permits(kind: str, held: dict[str, int], limits: Limits, shown: dict[str, str]) -> list[Permits]:
     limit = limits.kind(f"{kind}:")
     by_name = {permit.partition(":")[2]: n for permit, n in held.items() if permit.startswith(f"{kind}:")}
-    named = set(limit.names) if kind == "client" else set(limit.names) | set(by_name)
+    every = set(limit.names) if kind == "client" else set(limit.names) | set(by_name)
     total = Permits(kind=kind, name=ALL, held=sum(by_name.values()), limit=limit.total)
     return [
         total,
-        *(Permits(kind=kind, name=name, held=by_name.get(name, 0), limit=limit.of(name)) for name in sorted(named)),
+        *(
+            Permits(
+                kind=kind,
+                name=shown.get(name, name) if kind == "backend" else name,
+                held=by_name.get(name, 0),
+                limit=limit.of(name),
+            )
+            for name in sorted(every)
+        ),
     ]

@@ -22,7 +22,7 @@ from services.router.dispatch.machines import available, machines_of
 from services.router.dispatch.offers import Offer
 from services.router.dispatch.order import OVERTAKEN_MOST_S, behind, in_order, queue, service_of
 from services.router.dispatch.outlook import Outlook
-from services.router.dispatch.permits import Counts, Limits
+from services.router.dispatch.permits import Counts, Limits, counts_of
 from services.router.dispatch.recording import recorded
 from services.router.dispatch.releasing import Refused, Release, Releasing
 from services.router.dispatch.state import RouterState, Task
@@ -76,7 +76,7 @@ def plan(
     reason, and what such a release takes is taken. Without ``explain`` tasks behind
     the window get no reason. ``glance`` is the state's, where there is one."""
     outlook, glance = outlook or Outlook(Statistics()), glance or glance_at(state)
-    machines, counts = machines_of(state, live, now, outlook, glance.placed()), Counts(limits, state.held)
+    machines, counts = machines_of(state, live, now, outlook, glance.placed()), counts_of(limits, state)
     promises = [p for p in live.promises() if (task := state.tasks.get(p.task)) is not None and task.live is None]
     for promise in promises:
         counts.take(promise.permits)

@@ -59,6 +59,22 @@ async def test_two_workers_over_one_backend_share_its_permit(tmp_path: Path) -> 
         assert server.most == 1
 
 
+async def test_a_backends_own_limit_is_written_and_told_by_the_name_of_the_machine_beside_it(tmp_path: Path) -> None:
+    """A permit calls the server by an id that nobody could write into a settings file."""
+    server = box()
+    settings = "[limits.backend]\ndefault = 4\nnames = { one = 1 }\n"
+    async with told_fleet(tmp_path, {"one": Machine(server, slots=3)}, settings) as proof:
+        tasks = [await proof.submit(model="a", max_tokens=15) for _ in range(4)]
+
+        async def told() -> bool:
+            reasons = [row["reason"] for row in (await proof.http.get("/queue")).json()["tasks"]]
+            return "backend_full: one has 1 running, which is its limit" in reasons
+
+        await eventually(told)
+        await proof.all_ended(tasks)
+        assert server.most == 1
+
+
 async def test_limits_change_while_tasks_run(tmp_path: Path) -> None:
     """Lowered, nothing is ended and nothing new begins until enough has; raised, what waits begins; refused, all stays."""
     server = box(0.03)

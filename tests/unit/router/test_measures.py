@@ -44,3 +44,12 @@ def test_models_and_backends_are_shown_by_name_and_clients_only_where_they_have_
     assert permit(found, "client", "bot").limit == 2
     assert permit(found, "backend", ALL).limit == 4
     assert "anybody" not in {p.name for p in found.permits}
+
+
+def test_a_backend_is_shown_once_by_its_machines_name_with_the_limit_that_was_given_to_that_name() -> None:
+    dispatch = Dispatch(Limits(backend=Limit(names={"desk": 2})))
+    dispatch.join("w1", free=2, backend_id="4f2a91c07e1b", name="desk")
+    dispatch.submit("t0")
+    dispatch.settle()
+    shown = [p for p in measured(dispatch).permits if p.kind == "backend" and p.name != ALL]
+    assert shown == [Permits(kind="backend", name="desk", held=1, limit=2)]

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from services.router.dispatch.permits import Counts, Limit, Limits
+import pytest
+
+from schemas.events import ModelInfo
+from services.router.dispatch.permits import Counts, Limit, Limits, backend_names, named
+from services.router.dispatch.planner import plan
 from support.dispatching import Dispatch
 
 LIMITS = Limits(model=Limit(1, {"big": 2}), client=Limit(total=2))
@@ -67,6 +71,39 @@ def test_two_workers_over_one_backend_share_its_permit() -> None:
     desk.settle()
     assert desk.state.held["backend:http://box:11434"] == 1
     assert sum(task.live is not None for task in desk.state.tasks.values()) == 1
+
+
+@pytest.mark.parametrize("called", ["desk", "Desk", "w1"])
+def test_a_backends_own_limit_is_given_by_the_machines_name_or_id_and_told_by_its_name(called: str) -> None:
+    desk = Dispatch(Limits(backend=Limit(default=4, names={called: 1})))
+    desk.join("w1", "m", free=4, backend_id="4f2a91c07e1b", name="desk")
+    for number in range(3):
+        desk.submit(f"t{number}", model="m")
+    desk.settle()
+    assert desk.state.held["backend:4f2a91c07e1b"] == 1
+    desk.credit("w1", ("t0", 1), free=3)
+    holds = plan(desk.state, desk.live, desk.now, desk.limits).holds
+    assert holds["t1"] == "backend_full: desk has 1 running, which is its limit"
+
+
+def test_of_two_names_for_one_backend_or_model_the_least_number_counts() -> None:
+    desk = Dispatch()
+    models = (ModelInfo(name="qwen3:8b", backend_name="qwen3:8b-q4", aliases=("qwen3",)),)
+    for worker in ("w1", "w2"):
+        desk.report(worker, models=models, backend_id="4f2a91c07e1b", name=f"name of {worker}")
+    limits = Limits(
+        backend=Limit(names={"w1": 3, "name of w2": 2, "nobody": 1}), model=Limit(names={"qwen3": 2, "qwen3:8b-q4": 1})
+    )
+    assert named(limits, desk.state).backend.names == {"4f2a91c07e1b": 2, "nobody": 1}
+    assert named(limits, desk.state).model.names == {"qwen3:8b": 1}
+    assert backend_names(desk.state) == {"4f2a91c07e1b": "name of w1 and name of w2"}
+
+
+def test_two_backends_beside_machines_of_one_name_are_told_apart() -> None:
+    desk = Dispatch()
+    for worker in ("w1", "w2"):
+        desk.report(worker, backend_id=f"server of {worker}", name="desk")
+    assert backend_names(desk.state) == {f"server of {w}": f"desk (server of {w})" for w in ("w1", "w2")}
 
 
 def test_a_backend_of_somebody_elses_takes_the_permits_of_model_and_client_only() -> None:
