@@ -817,7 +817,9 @@ def _measured(status: Json) -> str:
         parts.append(f"first after {first_s:.1f} s" if first_s >= 0.1 else f"first after {first_s * 1e3:.0f} ms")
     if (times.get("queue_s") or 0) >= 0.5:
         parts.append(f"waited {times['queue_s']:.1f} s")
-    if status.get("finish_reason") == "length":
+    if status.get("outcome") == "truncated":
+        parts.append("cut off by the model's server: window full, or a limit of its own")
+    elif status.get("finish_reason") == "length":
         parts.append("cut off at its limit of tokens")
     return " · ".join(parts)
 

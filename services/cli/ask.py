@@ -24,7 +24,7 @@ Json = dict[str, Any]
 ENDS_WELL = "completed"
 ENDS = {"dead": "was given up", "cancelled": "was cancelled"}
 REMARKS = {
-    "truncated": "The answer was cut off.",
+    "truncated": "The answer was cut off by the model's server: its window was full, or it has a limit of its own.",
     "substituted": "Another model answered than was asked for.",
     "wrong_language": "The answer is in another language than the question.",
 }

@@ -24,6 +24,8 @@ OUTCOMES: Mapping[Outcome, str] = {
     "substituted": "other_model",
 }
 """Stopping at the client's own max_tokens, or at the machine's, is no outcome of its own: it is what was asked for."""
+ROOM_TOKENS = 16
+"""What a full window may leave: llama.cpp and vLLM leave nothing, Ollama what an image's tokens need together."""
 ASKED_AGAIN = "asked_again"
 WORDS: Mapping[str, str] = {
     "empty": "the answer was empty",
@@ -46,8 +48,19 @@ def words_of(signal: str | None) -> str:
 
 
 def signal_of(end: TaskCompleted) -> str | None:
-    """What the answer itself says against it. Bench work has its checks and judges, which say more."""
-    return None if end.kind in ("bench", "embedding") else OUTCOMES.get(end.outcome)
+    """What the answer itself says against it. Bench work has its checks and judges, which say more. A cut by the window says
+    how long the window is."""
+    if end.kind in ("bench", "embedding") or (end.outcome == "truncated" and not _had_room(end)):
+        return None
+    return OUTCOMES.get(end.outcome)
+
+
+def _had_room(end: TaskCompleted) -> bool:
+    """Prompt and answer are known to have left a part of the window: the server cut it for a reason of its own."""
+    window, prompt, output = end.context, end.tokens.prompt, end.tokens.output
+    if window is None or prompt is None or output is None:
+        return False
+    return prompt + output + ROOM_TOKENS < window
 
 
 def signal_event(end: TaskCompleted, signal: str, *, cause: str, envelope: Mapping[str, Any]) -> QualityJudged:

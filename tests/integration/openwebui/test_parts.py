@@ -260,6 +260,9 @@ def test_the_footer_tells_what_was_measured_and_only_that() -> None:
         pipe._measured(whole)
         == "180 tokens at 45.0/s · first after 14 ms · waited 2.0 s · cut off at its limit of tokens"
     )
+    assert pipe._measured(whole | {"outcome": "truncated"}).endswith(
+        " · cut off by the model's server: window full, or a limit of its own"
+    )
     assert pipe._measured({"tokens": {"output": None}, "times": {"first_token_s": 2.5}}) == "first after 2.5 s"
     assert pipe._measured({}) == ""
 

@@ -12,7 +12,7 @@ from typing import Any
 import httpx
 import pytest
 
-from schemas.events import AnyEvent, QualityJudged, TaskCompleted
+from schemas.events import AnyEvent, Options, QualityJudged, TaskCompleted
 from services.router import feedback
 from services.router.dispatch import state
 from services.router.http.access import Access
@@ -266,15 +266,19 @@ async def signals(bus: Bus, *names: str) -> list[QualityJudged]:
     return found
 
 
-async def test_an_empty_answer_and_one_that_is_cut_off_are_weak_evidence_and_one_at_its_own_limit_is_not(
+async def test_an_empty_answer_and_one_that_is_cut_off_are_weak_evidence_and_one_at_its_own_limit_or_window_is_not(
     router: RouterService, stub: Stub, bus: Bus
 ) -> None:
     stub.scripts.append(Script([ollama_frame(thinking="hm"), ollama_done(done_reason="length")]))
     empty = await answered(router, text="one")
     stub.scripts.append(Script([ollama_frame("cut"), ollama_done(done_reason="length", eval_count=2)]))
     cut = await answered(router, text="two")
-    whole = await answered(router, text="three")  # the stand-in stops at max_tokens
+    stub.scripts.append(Script([ollama_frame("full"), ollama_done(done_reason="length", eval_count=4_096 - 20)]))
+    full = await answered(router, text="three", options=Options(max_tokens=8_000))
+    whole = await answered(router, text="four")  # the stand-in stops at max_tokens
     found = {event.signal: event for event in await signals(bus, "empty", "cut_off")}
+    ends = {event.task: event for event in await whole_log(bus) if isinstance(event, TaskCompleted)}
+    assert (ends[full].outcome, ends[full].finish_reason, ends[full].context) == ("truncated", "length", 4_096)
     assert (found["empty"].tasks, found["cut_off"].tasks) == ((empty,), (cut,))
     assert all((event.value, event.worker, event.model) == (0.0, "w-bench", "m:latest") for event in found.values())
     assert router.desk.state.task(whole) is not None

@@ -7,11 +7,11 @@ from typing import Any
 import msgspec
 import pytest
 
-from schemas.events import Options, TaskCompleted, Wants
+from schemas.events import Options, TaskCompleted, Tokens, Wants
 from schemas.work import Body
 from services.router import signals
 from services.router.port import NewTask
-from services.router.signals import AGAIN_MOST, AGAIN_S, Repeats, signal_event, signal_of, words_of
+from services.router.signals import AGAIN_MOST, AGAIN_S, ROOM_TOKENS, Repeats, signal_event, signal_of, words_of
 from support import builders
 
 
@@ -28,6 +28,25 @@ def ended(**fields: Any) -> TaskCompleted:
 )  # fmt: skip
 def test_an_outcome_speaks_against_its_answer_unless_it_is_a_good_one(outcome: str, signal: str | None) -> None:
     assert signal_of(ended(outcome=outcome)) == signal
+
+
+@pytest.mark.parametrize(
+    ("context", "prompt", "output", "signal"),
+    [
+        (256, 44, 212, None),  # llama.cpp's own figures
+        (256, 44, 212 - ROOM_TOKENS, None),
+        (256, 44, 211 - ROOM_TOKENS, "cut_off"),
+        (256, 44, 2_560, None),  # Ollama goes on in a full window, up to ten times its length
+        (None, 44, 212, None), (256, None, 212, None), (256, 44, None, None),
+    ],
+)  # fmt: skip
+def test_a_cut_speaks_against_its_answer_only_where_the_window_is_known_to_have_had_room(
+    context: int | None, prompt: int | None, output: int | None, signal: str | None
+) -> None:
+    end = ended(
+        outcome="truncated", finish_reason="length", context=context, tokens=Tokens(prompt=prompt, output=output)
+    )
+    assert signal_of(end) == signal
 
 
 @pytest.mark.parametrize("kind", ["bench", "embedding"])
