@@ -49,13 +49,15 @@ class Sizes(Part, frozen=True, kw_only=True):
 
 
 class Wants(Part, frozen=True, kw_only=True):
-    """What the client insists on; every ``None`` leaves the choice to the router. ``context`` is in tokens."""
+    """What the client insists on; every ``None`` leaves the choice to the router. ``context`` is in tokens; where it is
+    ``context_flexible`` it is a wish: a smaller window will do while nobody who is there has that one."""
 
     model: str | None = None
     route: str | None = None
     worker: str | None = None
     capability: str | None = None
     context: int | None = None
+    context_flexible: bool = False
 
 
 class Options(Part, frozen=True, kw_only=True):

@@ -28,7 +28,7 @@ from services.router.dispatch.state import RouterState, Task
 from services.router.dispatch.turn import Absence, Config, Stamp
 from services.router.fleet import Fleet
 from services.router.policy.decide import Decision, decide
-from services.router.policy.filters import ESTIMATE_ERROR, declared, may_serve
+from services.router.policy.filters import ESTIMATE_ERROR, Pair, best_suited, lack, may_serve, pairs_of
 from services.router.policy.request import RouteRequest, request_of
 from services.router.policy.routes import Route, Routes
 from services.router.policy.settle import Pool, pool_of
@@ -63,10 +63,11 @@ class Desk:
         self._starts: dict[str, float | None] = {}
         self._looked_at = -HOLDS_S
         self.sliders: Mapping[str, float] = {}
-        self.outlook = Outlook(self.stats, slider=slider, pairs=self._pairs, prefer=self._prefer)
+        self.outlook = Outlook(self.stats, slider=slider, pairs=self._pairs, prefer=self._prefer, lacks=self._lacks)
         self._allowed: dict[RouteRequest, tuple[tuple[str, tuple[str, ...]], ...]] = {}
         self._allowed_at, self._allowed_upto = (0, 0), -1
         self._pools: dict[RouteRequest, Pool] = {}
+        self._paired: dict[str, dict[str, Pair]] = {}
         self._contexts: list[int] = []
         self._unheld_s = 0.0
         self._unanswerable: dict[str, tuple[int, int]] = {}
@@ -144,6 +145,7 @@ class Desk:
     def fleet(self, unix: float) -> Fleet:
         """The fleet as of now. Made at most once for each moment of heard time and fold."""
         if self._fleet is None or self._fleet[0] != self.now:
+            self._paired.clear()
             self._fleet = (self.now, fleet_of(self.state, self.live, self.stats, self.now, int(unix * 1e6)))
         return self._fleet[1]
 
@@ -202,7 +204,25 @@ class Desk:
             models = fleet.models() if asked is None else (asked,)
             pairs = ((model, may_serve(model, fleet, request)) for model in models)
             found = self._allowed[key] = tuple((model, workers) for model, workers in pairs if workers)
-        return declared(found, self.fleet(self.unix), request)
+        return best_suited(found, self.fleet(self.unix), request)
+
+    def _lacks(self, state: RouterState, task: Task, worker: str) -> str | None:
+        """Why the worker may not serve the task with any model allowed that it holds; None where it may, or holds none."""
+        request, fleet = narrowed(self.routes, task, self.live, self._pool), self.fleet(self.unix)
+        view, reasons = fleet.workers.get(worker), list[str]()
+        for model in view.models if view is not None else ():
+            if request.wants.model in (None, model):
+                reason = lack(self._pair(model, worker), request)
+                if reason is None:
+                    return None
+                reasons.append(reason.partition(": ")[2])
+        return reasons[0] if reasons else None
+
+    def _pair(self, model: str, worker: str) -> Pair:
+        """Made once for each model and moment: thousands may wait for the same."""
+        if model not in self._paired:
+            self._paired[model] = {p.worker.id: p for p in pairs_of(model, self.fleet(self.unix).holders(model))}
+        return self._paired[model][worker]
 
     def _pool(self, route: Route, request: RouteRequest) -> Pool:
         """Which of a route's targets somebody can answer for: the same for all tasks that ask for the same, until something is

@@ -174,14 +174,15 @@ def _submitted(event: TaskSubmitted, names: Names) -> str:
             ("model", event.wants.model),
             ("worker", named(event.wants.worker or "", names) or None),
             ("capability", event.wants.capability),
-            ("context", event.wants.context),
+            ("context", None if event.wants.context_flexible else event.wants.context),
         )
         if value is not None
     ]
+    wishes = f" It would like a window of {event.wants.context} tokens." if event.wants.context_flexible else ""
     route = event.wants.route
     asked = f" The client asked for route {route}." if route not in (None, AUTO) else ""
     asked += f" The client insists on {', '.join(wants)}." if wants else ""
-    asked = asked or " Model and machine are the router's choice."
+    asked = (asked or " Model and machine are the router's choice.") + wishes
     kind = " ".join(filter(None, (f"{event.kind} task", language, f"of the domain {domain.label} ({method}{sure})")))
     why = f" {_BENCH[event.bench.purpose]}{_because(event.bench)}." if event.bench is not None else ""
     limit = f", at most {event.options.max_tokens} to answer" if event.options.max_tokens is not None else ""

@@ -6,6 +6,7 @@ it load for each request; through the whole real Headrace it loads once.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
@@ -14,7 +15,7 @@ import ollama
 
 from services.cli.parts import BackendAt
 from services.cli.stack import Stack
-from support.eventually import PATIENCE_S
+from support.eventually import PATIENCE_S, eventually
 from support.proving import Proof
 from support.stub_ollama import StubOllama
 from support.stub_server import Pace
@@ -65,6 +66,30 @@ async def test_case_27_clients_of_different_windows_do_not_reload_each_others_mo
     async with headrace(tmp_path, {"desk": machine}) as (client, _):
         await in_turn(client)
     assert machine.loads == [MODEL]
+
+
+async def test_case_27_a_window_that_turns_out_smaller_while_the_request_waits_is_taken(tmp_path: Path) -> None:
+    """Nobody knows an Ollama's window before it has loaded the model: what was a wish then is one afterwards."""
+    machine = StubOllama({MODEL: FAST})
+    async with headrace(tmp_path, {"desk": machine}) as (client, proof):
+        await eventually(lambda: window_is(proof, None))
+        (await proof.http.post("/workers/desk/pause")).raise_for_status()
+        asking = asyncio.create_task(ask(client, LARGE))
+        await eventually(lambda: waits(proof))
+        machine.resident.append(MODEL)
+        machine.windows[MODEL] = None
+        await eventually(lambda: window_is(proof, machine.context))
+        (await proof.http.post("/workers/desk/resume")).raise_for_status()
+        assert await asking == "w0 w1 w2 "
+
+
+async def window_is(proof: Proof, context: int | None) -> bool:
+    models = (await proof.http.get("/models")).json()["models"]
+    return [model["context"] for model in models] == [context]
+
+
+async def waits(proof: Proof) -> bool:
+    return bool((await proof.http.get("/queue")).json()["tasks"])
 
 
 async def test_case_27_the_window_that_is_set_is_the_one_of_all_requests(tmp_path: Path) -> None:

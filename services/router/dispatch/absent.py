@@ -7,9 +7,11 @@ It wakes nobody itself: that is the shell's, asked for as a ``Wake``.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+from schemas.events import FailureClass
 from services.router.dispatch.actions import Wake
+from services.router.dispatch.holds import NAMED_MAX
 from services.router.dispatch.live import ALIVE_S, Live, Wait
 from services.router.dispatch.state import RouterState, Task
 from services.router.dispatch.turn import Turn
@@ -19,8 +21,6 @@ ABSENT = frozenset({"no_worker", "silent", "no_capability", "no_model"})
 """The planner's codes for "nobody is there": nobody holds it, nobody of them was heard lately, none can."""
 WAKE_EVERY_S = 60.0
 """A machine that was told to wake needs about so long; more packets would not make it faster."""
-NAMED_MAX = 5
-"""Holders that a failure names: a sentence, not a table."""
 
 
 def note(state: RouterState, live: Live, holds: Mapping[str, str], now: float) -> None:
@@ -63,8 +63,9 @@ def wakes(turn: Turn) -> Iterator[Wake]:
                 yield Wake(worker, asleep[worker])
 
 
-def given_up(turn: Turn, task: Task) -> str | None:
-    """Why the task fails now, in a sentence; None while it waits on."""
+def given_up(turn: Turn, task: Task) -> tuple[FailureClass, str] | None:
+    """That the task fails now, and why in a sentence; None while it waits on. Where each machine that holds its model could never
+    take it, its sender is told so: trying again would not help."""
     wait, absence = turn.live.waits.get(task.submitted.task), turn.config.absence
     if wait is None or wait.absent_since is None or task.submitted.urgency != "interactive":
         return None
@@ -73,24 +74,41 @@ def given_up(turn: Turn, task: Task) -> str | None:
         since, limit_s = wait.woken_at, absence.wake_wait_s
     if limit_s is None or turn.now - since <= limit_s:
         return None
-    if any(_worth_waiting(turn, worker, wait) for worker in _known_holders(turn, task)):
+    holders = _known_holders(turn, task)
+    lacks = {worker: reason for worker in holders if (reason := _lack(turn, task, worker)) is not None}
+    if any(worker not in lacks and _worth_waiting(turn, worker, wait) for worker in holders):
         return None
-    return _words(turn, task, turn.now - wait.absent_since, woken=wait.woken_at is not None)
+    if lacks and len(lacks) == len(holders):
+        return "rejected", f"no machine can answer it ({_told(turn, holders, lacks)})"
+    return "busy", _words(turn, task, lacks, turn.now - wait.absent_since, woken=wait.woken_at is not None)
 
 
-def _words(turn: Turn, task: Task, waited_s: float, *, woken: bool) -> str:
+def _lack(turn: Turn, task: Task, worker: str) -> str | None:
+    outlook = turn.config.outlook
+    return None if outlook is None or turn.state.workers[worker].left else outlook.lacks(turn.state, task, worker)
+
+
+def _words(turn: Turn, task: Task, lacks: Mapping[str, str], waited_s: float, *, woken: bool) -> str:
     models = _models(task)
     who = f"nobody who holds {' or '.join(models[:NAMED_MAX])}" if models else "no machine that may answer it"
     holders = _known_holders(turn, task)
-    told = [_last_seen(turn, worker) for worker in holders[:NAMED_MAX]]
-    if len(holders) > NAMED_MAX:
-        told.append(f"and {len(holders) - NAMED_MAX} more")
-    why = "; ".join(told) or turn.live.unanswered.get(task.submitted.task) or "no machine has ever reported it"
+    why = (
+        _told(turn, holders, lacks)
+        or turn.live.unanswered.get(task.submitted.task)
+        or "no machine has ever reported it"
+    )
     sleeping = "was there or woke up" if woken else "was there"
     return f"{who} {sleeping} within {waited_s:.0f} s ({why})"
 
 
-def _last_seen(turn: Turn, worker: str) -> str:
+def _told(turn: Turn, holders: Sequence[str], lacks: Mapping[str, str]) -> str:
+    told = [_last_seen(turn, worker, lacks.get(worker)) for worker in holders[:NAMED_MAX]]
+    if len(holders) > NAMED_MAX:
+        told.append(f"and {len(holders) - NAMED_MAX} more")
+    return "; ".join(told)
+
+
+def _last_seen(turn: Turn, worker: str, lack: str | None) -> str:
     """``laptop left 3 min ago``; what this router has not heard itself it knows from the log."""
     record = turn.state.workers[worker]
     heard = turn.live.workers.get(worker)
@@ -98,6 +116,8 @@ def _last_seen(turn: Turn, worker: str) -> str:
     name = record.report.name
     if record.left:
         return f"{name} left {ago_words(logged_s)}"
+    if lack is not None:
+        return f"{name}: {lack}"
     if record.paused:
         return f"{name} is paused {pause_words(record.paused_until_us)}"
     if heard is None:

@@ -102,8 +102,9 @@ def _end(turn: Turn, task_id: str, task: Task) -> TaskCancelled | TaskDead | Tas
             **turn.envelope(cause), task=task_id, failure="busy", attempts=len(failures),
             detail=f"nobody was free for it within its deadline of {deadline_s:g} s",
         )  # fmt: skip
-    if (absent := given_up(turn, task)) is not None:
-        return TaskFailed(**turn.envelope(cause), task=task_id, failure="busy", attempts=len(failures), detail=absent)
+    if (gave_up := given_up(turn, task)) is not None:
+        failure, why = gave_up
+        return TaskFailed(**turn.envelope(cause), task=task_id, failure=failure, attempts=len(failures), detail=why)
     if not task.attempts:
         return None
     last = task.attempts[max(task.attempts)]

@@ -6,7 +6,8 @@ no_worker, no_capability, silent, backoff, routing, no_model.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
 
 from schemas.events import Choice
 from services.router.dispatch.live import GONE_S, Live
@@ -14,6 +15,9 @@ from services.router.dispatch.offers import Offer
 from services.router.dispatch.outlook import Outlook
 from services.router.dispatch.state import RouterState, Task
 from services.router.fleet import pause_words
+
+NAMED_MAX = 5
+"""Machines that a reason names: a sentence, not a table."""
 
 
 def why_held(offer: Offer, name: str, somebody_free: bool) -> str:
@@ -33,6 +37,8 @@ def nobody(task: Task, state: RouterState, live: Live, now: float, outlook: Outl
         lacking = _lacks_capability(state, asked)
         if lacking is not None:
             return f"no_capability: {lacking}"
+        if told := list(islice(_lacks(task, state, outlook), NAMED_MAX)):
+            return f"no_capability: {'; '.join(told)}"
         return f"no_worker: nobody who holds {what} is there"
     paused = [w for w in sorted(holders) if state.workers[w].paused]
     if len(paused) == len(holders):
@@ -75,6 +81,13 @@ def _lacks_capability(state: RouterState, model: str | None) -> str | None:
             if info.name == model and not record.left and info.capability not in record.report.supports:
                 return f"{model} needs {info.capability}, which no machine that holds it supports"
     return None
+
+
+def _lacks(task: Task, state: RouterState, outlook: Outlook) -> Iterator[str]:
+    for worker in sorted(state.workers):
+        record = state.workers[worker]
+        if not record.left and (reason := outlook.lacks(state, task, worker)) is not None:
+            yield f"{record.report.name}: {reason}"
 
 
 def _names(state: RouterState, workers: list[str]) -> str:

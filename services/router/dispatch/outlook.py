@@ -19,11 +19,14 @@ Pairs = Callable[[RouterState, Task], tuple[tuple[str, tuple[str, ...]], ...]]
 """(model, who may serve the task with it, heard lately or not) for every model allowed, both sorted."""
 Prefer = Callable[[Task, Sequence[Offer]], int | None]
 """Which of the offers a route's policies want; None leaves it to the least cost."""
+Lacks = Callable[[RouterState, Task, str], str | None]
+"""Why the worker may not serve the task with what it holds, in words; None where it may, or holds nothing of it."""
 
 
 def reported_pairs(state: RouterState, task: Task) -> tuple[tuple[str, tuple[str, ...]], ...]:
     """By the reports alone: who holds a model, supports what it needs, has the context, and is the worker asked for."""
     wants = task.submitted.wants
+    context = wants.context or 0
     found: dict[str, list[str]] = {}
     for worker in sorted(state.workers):
         record = state.workers[worker]
@@ -32,10 +35,15 @@ def reported_pairs(state: RouterState, task: Task) -> tuple[tuple[str, tuple[str
         for info in served(record.report):
             if wants.model is not None and info.name != wants.model:
                 continue
-            if wants.context is not None and info.context is not None and info.context < wants.context:
+            if not wants.context_flexible and (info.context or context) < context:
                 continue
             found.setdefault(info.name, []).append(worker)
     return tuple((model, tuple(found[model])) for model in sorted(found))
+
+
+def nothing_lacks(state: RouterState, task: Task, worker: str) -> str | None:
+    """By the reports alone nobody says why it may not."""
+    return None
 
 
 class Outlook:
@@ -49,8 +57,10 @@ class Outlook:
         order_k: float = ORDER_K,
         pairs: Pairs = reported_pairs,
         prefer: Prefer | None = None,
+        lacks: Lacks = nothing_lacks,
     ) -> None:
         self.stats, self.slider, self.order_k, self.pairs, self.prefer = stats, slider, order_k, pairs, prefer
+        self.lacks = lacks
         self._speeds: dict[tuple[str, str, str, int | None], Speed] = {}
         self._version = -1
 

@@ -22,14 +22,13 @@ from services.router.http.ollama_request import (
     embed_task,
     generate_task,
     model_name,
-    without_context,
 )
 from services.router.http.ollama_stream import OllamaStream, OllamaWhole, embed_body, embedding_body, whole_body
 from services.router.http.overview import RUNNING
 from services.router.http.reading import BadRequest, read_json, typed
 from services.router.http.replies import Json
 from services.router.nearest import known_models, nearest, resolve_model
-from services.router.port import NewTask, RouterPort, Submitted, Unsupported
+from services.router.port import RouterPort
 
 
 def ollama_routes(router: RouterPort, timing: Timing) -> APIRouter:
@@ -72,7 +71,7 @@ def _add_answers(routes: APIRouter, router: RouterPort, timing: Timing) -> None:
         _, named = _known(router, asked.model)
         if not asked.messages:
             return _empty(asked, chat=True)
-        submitted = await _submit(router, chat_task(asked, by))
+        submitted = await router.submit(chat_task(asked, by))
         if asked.streams:
             return OllamaStream(router, submitted, timing, named, chat=True)
         return OllamaWhole(router, submitted, timing, whole_body(named, chat=True))
@@ -83,7 +82,7 @@ def _add_answers(routes: APIRouter, router: RouterPort, timing: Timing) -> None:
         _, named = _known(router, asked.model)
         if not asked.prompt:
             return _empty(asked, chat=False)
-        submitted = await _submit(router, generate_task(asked, by))
+        submitted = await router.submit(generate_task(asked, by))
         if asked.streams:
             return OllamaStream(router, submitted, timing, named, chat=False)
         return OllamaWhole(router, submitted, timing, whole_body(named, chat=False))
@@ -96,7 +95,7 @@ def _add_embeddings(routes: APIRouter, router: RouterPort, timing: Timing) -> No
         _known(router, asked.model)
         if not asked.inputs:
             return Json({"model": asked.model, "embeddings": []})
-        submitted = await _submit(router, embed_task(asked, by))
+        submitted = await router.submit(embed_task(asked, by))
         return OllamaWhole(router, submitted, timing, embed_body(asked.model, asked.dimensions))
 
     @routes.post("/api/embeddings")
@@ -105,7 +104,7 @@ def _add_embeddings(routes: APIRouter, router: RouterPort, timing: Timing) -> No
         _known(router, asked.model)
         if not asked.prompt:
             return Json({"embedding": []})
-        return OllamaWhole(router, await _submit(router, embed_task(asked, by)), timing, embedding_body)
+        return OllamaWhole(router, await router.submit(embed_task(asked, by)), timing, embedding_body)
 
 
 def _asking(router: RouterPort, request: Request) -> Asking:
@@ -131,16 +130,6 @@ def _known(router: RouterPort, model: str) -> tuple[str, str | None]:
     if resolve_model(fleet, name) is None:
         raise UnknownModel(model, nearest(model, (*known_models(fleet), *virtual)))
     return name, model
-
-
-async def _submit(router: RouterPort, task: NewTask) -> Submitted:
-    """A window that nobody has is a wish: the request then goes to the one that is configured."""
-    try:
-        return await router.submit(task)
-    except Unsupported:
-        if task.wants.context is None:
-            raise
-        return await router.submit(without_context(task))
 
 
 def _empty(asked: ChatAsked | GenerateAsked, *, chat: bool) -> Response:

@@ -1,7 +1,7 @@
 """What does a request in Ollama's form ask of the router? A decoded body to a NewTask; what Ollama knows and we do not goes on.
 
 Options that decide how a model is loaded (``num_ctx`` before all) never go on: each other value would make Ollama load the model
-anew, and clients with different ones would destroy each other's speed (case 27). ``num_ctx`` is a need of the request instead.
+anew, and clients with different ones would destroy each other's speed (case 27). ``num_ctx`` is a wish of the request instead.
 """
 
 from __future__ import annotations
@@ -154,13 +154,9 @@ def model_name(model: str, virtual: Sequence[str]) -> str:
     return bare if bare in virtual else model
 
 
-def without_context(task: NewTask) -> NewTask:
-    """The same to whatever window there is: a ``num_ctx`` is a wish where nobody's window is as large."""
-    return msgspec.structs.replace(task, wants=msgspec.structs.replace(task.wants, context=None))
-
-
 def _task(asked: Asked, by: Asking, body: Body, *, kind: Kind = "chat") -> NewTask:
     options = typed(asked.options or {}, OllamaOptions, prefix="options")
+    window = _limit(options.num_ctx)
     name = model_name(asked.model, by.virtual)
     return NewTask(
         client=client_of(by.headers),
@@ -170,7 +166,8 @@ def _task(asked: Asked, by: Asking, body: Body, *, kind: Kind = "chat") -> NewTa
         body=body,
         wants=Wants(
             model=None if name == AUTO else name,
-            context=_limit(options.num_ctx),
+            context=window,
+            context_flexible=window is not None,
         ),
         options=Options(
             max_tokens=_limit(options.num_predict),

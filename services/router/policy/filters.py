@@ -119,12 +119,19 @@ def has_the_context(pair: Pair, request: RouteRequest) -> str | None:
     context = pair.info.context
     if context is None:
         return None
-    asked = request.wants.context
-    if asked is not None and asked > context:
-        return f"context: {asked} tokens were asked for, {pair.model} has {context}"
+    if not request.wants.context_flexible and (reason := has_the_context_asked_for(pair, request)) is not None:
+        return reason
     if request.prompt_tokens > ESTIMATE_ERROR * context:
         return f"context: the prompt has about {request.prompt_tokens} tokens, {pair.model} has {context}"
     return None
+
+
+def has_the_context_asked_for(pair: Pair, request: RouteRequest) -> str | None:
+    """Of a wish, who has less comes after whoever has it, or may have it."""
+    asked, context = request.wants.context, pair.info.context
+    if asked is None or context is None or asked <= context:
+        return None
+    return f"context: {asked} tokens were asked for, {pair.model} has {context}"
 
 
 def has_the_digest(pair: Pair, request: RouteRequest) -> str | None:
@@ -164,14 +171,16 @@ HARD: tuple[Filter, ...] = (
     has_the_context,
     has_the_digest,
 )
-SOFT: tuple[Filter, ...] = (is_not_leaving, is_not_paused, is_heard, has_room_for_the_answer)
+THERE: tuple[Filter, ...] = (is_not_leaving, is_not_paused, is_heard)
+SUITING: tuple[Filter, ...] = (has_the_context_asked_for, declares_what_is_needed)
+SOFT: tuple[Filter, ...] = (*THERE, has_room_for_the_answer)
 
 
 def keep(pairs: Sequence[Pair], request: RouteRequest) -> tuple[list[Pair], list[tuple[Pair, str]]]:
     """The pairs that may answer, and the removed ones each with its first reason."""
     removed: list[tuple[Pair, str]] = []
     kept = list(pairs)
-    for is_hard, filters in ((True, HARD), (False, (*SOFT, declares_what_is_needed))):
+    for is_hard, filters in ((True, HARD), (False, (*SOFT, *SUITING))):
         for filter_ in filters:
             reasons = [(pair, filter_(pair, request)) for pair in kept]
             passed = [pair for pair, reason in reasons if reason is None]
@@ -184,27 +193,40 @@ def keep(pairs: Sequence[Pair], request: RouteRequest) -> tuple[list[Pair], list
 def may_serve(model: str, fleet: Fleet, request: RouteRequest) -> tuple[str, ...]:
     """The holders of ``model`` that pass every hard filter, by id; silent and draining ones are among them."""
     pairs = pairs_of(model, fleet.holders(model))
-    return tuple(pair.worker.id for pair in pairs if all(filter_(pair, request) is None for filter_ in HARD))
+    return tuple(pair.worker.id for pair in pairs if lack(pair, request) is None)
 
 
-def declared(
+def lack(pair: Pair, request: RouteRequest) -> str | None:
+    """Its first reason why it may never serve the request; None where it may, be it silent or draining."""
+    return next((reason for filter_ in HARD if (reason := filter_(pair, request)) is not None), None)
+
+
+def best_suited(
     pairs: tuple[tuple[str, tuple[str, ...]], ...], fleet: Fleet, request: RouteRequest
 ) -> tuple[tuple[str, tuple[str, ...]], ...]:
-    """Of (model, holders) that may serve: those that declare what is needed, where one of them was heard lately; else all."""
+    """Of (model, holders) that may serve: those that have the window wished for and declare what is needed, each where one of
+    them is there; else all."""
     if not request.needs and request.wants.context is None:
         return pairs
-    saying = {
-        model: tuple(
-            worker
-            for worker in workers
-            if declares_what_is_needed(Pair(model, fleet.workers[worker], fleet.workers[worker].models[model]), request)
-            is None
-        )
-        for model, workers in pairs
-    }
-    if not any(fleet.workers[worker].alive for workers in saying.values() for worker in workers):
-        return pairs
-    return tuple((model, workers) for model, workers in saying.items() if workers)
+    for filter_ in SUITING:
+        suiting = {
+            model: tuple(worker for worker in workers if filter_(_pair(model, worker, fleet), request) is None)
+            for model, workers in pairs
+        }
+        found = ((model, worker) for model, workers in suiting.items() for worker in workers)
+        if any(is_there(_pair(model, worker, fleet), request) for model, worker in found):
+            pairs = tuple((model, workers) for model, workers in suiting.items() if workers)
+    return pairs
+
+
+def is_there(pair: Pair, request: RouteRequest) -> bool:
+    """Heard lately, and taking new work."""
+    return all(filter_(pair, request) is None for filter_ in THERE)
+
+
+def _pair(model: str, worker: str, fleet: Fleet) -> Pair:
+    view = fleet.workers[worker]
+    return Pair(model, view, view.models[model])
 
 
 def _short(digest: str) -> str:

@@ -15,7 +15,7 @@ import pytest
 from schemas.events import FailureClass, ModelInfo, Times
 from services.router.http.live import Timing
 from services.router.policy.routes import Route, Routes
-from services.router.port import Busy, RoutesInForce, Unsupported
+from services.router.port import Busy, RoutesInForce
 from support.eventually import PATIENCE_S
 from support.router_port import DESKTOP, MemoryRouter, Play
 
@@ -173,17 +173,11 @@ async def test_a_schema_is_passed_on_as_one(client: ollama.AsyncClient, router: 
     assert router.last.asked.body.extra["response_format"]["json_schema"]["schema"] == schema
 
 
-async def test_a_window_that_nobody_has_is_a_wish(client: ollama.AsyncClient, router: MemoryRouter) -> None:
-    first = router.submit
-
-    async def small(task: Any) -> Any:
-        if task.wants.context is not None:
-            raise Unsupported("32768 tokens were asked for, has 4096", field="messages")
-        return await first(task)
-
-    router.submit = small  # type: ignore[method-assign]
-    answer = await client.chat("qwen3", HI, options={"num_ctx": 32768})
-    assert answer.message.content == "Hello world"
+async def test_a_window_asked_for_is_a_wish(client: ollama.AsyncClient, router: MemoryRouter) -> None:
+    for num_ctx, wanted in ((32768, (32768, True)), (0, (None, False))):
+        await client.chat("qwen3", HI, options={"num_ctx": num_ctx})
+        wants = router.last.asked.wants
+        assert (wants.context, wants.context_flexible) == wanted
 
 
 @pytest.mark.parametrize(

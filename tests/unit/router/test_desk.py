@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from itertools import count
 
+import msgspec
+import pytest
+
 from schemas import events
 from schemas.subjects import group_durable, lane_durable
 from services.router.desk import Desk
 from services.router.dispatch.actions import Publish
 from services.router.dispatch.permits import Limits
+from services.router.dispatch.turn import Absence
 from services.router.policy.decide import Decision
 from services.router.policy.request import RouteRequest
-from support.builders import CREDIT, DESK, LAPTOP, QWEN, TASK, build
+from support.builders import CREDIT, DESK, LAPTOP, MODEL, QWEN, TASK, build
 
 
 def test_a_task_whose_models_last_holder_left_waits_and_stops_nobody() -> None:
@@ -135,3 +139,66 @@ def test_a_task_that_nobody_can_answer_says_why_it_waits() -> None:
     assert set(seconds.desk.live.unanswered) == {"t0", "t1", "t2"}
     seconds.desk.decide(3.0)
     assert set(seconds.desk.live.unanswered) == {"t1", "t2"}
+
+
+def narrowing(wants: events.Wants, **submitted: object) -> Seconds:
+    """A task that was accepted while nobody knew the model's window; then its machine says that it is 8,192."""
+    seconds = Seconds()
+    seconds.desk.absence = Absence(wait_s=30.0)
+    unknown = msgspec.structs.replace(MODEL, context=None)
+    seconds.tell(
+        build(events.WorkerReported, models=(unknown,)),
+        build(events.TaskSubmitted, wants=wants, **submitted),
+        build(events.TaskRouted, epoch=1),
+        build(events.WorkerReported, models=(msgspec.structs.replace(MODEL, context=8192),)),
+    )
+    seconds.desk.live.confirmed.update(dict.fromkeys((lane_durable(DESK), group_durable("cpu_inference", QWEN)), 2))
+    seconds.desk.live.hear_credit(CREDIT, seconds.desk.now)
+    seconds.desk.refresh()
+    return seconds
+
+
+def facts(seconds: Seconds) -> list[events.AnyEvent]:
+    return [action.event for action in seconds.desk.decide(1_000.0) if isinstance(action, Publish)]
+
+
+def test_case_27_a_window_wished_for_is_no_condition_once_the_real_one_is_known() -> None:
+    seconds = narrowing(events.Wants(model=QWEN, context=32_768, context_flexible=True))
+    assert [type(fact) for fact in facts(seconds)] == [events.TaskReleased]
+
+
+LONG = events.Sizes(messages=1, chars=80_000, prompt_tokens=20_000, body_bytes=80_000)
+
+
+@pytest.mark.parametrize(
+    ("wants", "sizes", "lack"),
+    [
+        (events.Wants(model=QWEN, context=32_768), None, "32768 tokens were asked for, qwen3:8b has 8192"),
+        (events.Wants(model=QWEN), LONG, "the prompt has about 20000 tokens, qwen3:8b has 8192"),
+        (events.Wants(), LONG, "the prompt has about 20000 tokens, qwen3:8b has 8192"),
+    ],
+)
+def test_what_turns_out_to_be_impossible_waits_with_that_reason_and_is_then_refused(
+    wants: events.Wants, sizes: events.Sizes | None, lack: str
+) -> None:
+    seconds = narrowing(wants, **({} if sizes is None else {"sizes": sizes}))
+    assert facts(seconds) == []
+    assert seconds.desk.plan().holds[TASK] == f"no_capability: desk: {lack}"
+    for _ in range(32):
+        seconds.beat()
+        seconds.desk.live.hear_credit(msgspec.structs.replace(CREDIT, seq=CREDIT.seq + 1), seconds.desk.now)
+    (end,) = facts(seconds)
+    assert isinstance(end, events.TaskFailed)
+    assert (end.failure, end.detail) == ("rejected", f"no machine can answer it (desk: {lack})")
+
+
+def test_while_another_holder_is_only_away_the_words_tell_both() -> None:
+    seconds = narrowing(events.Wants(model=QWEN, context=32_768))
+    away = (msgspec.structs.replace(MODEL, context=65_536),)
+    seconds.tell(build(events.WorkerReported, worker=LAPTOP, by=LAPTOP, name="laptop", models=away))
+    assert seconds.desk.plan().holds[TASK] == "silent: nothing was heard lately of laptop"
+    seconds.beat(32)
+    (end,) = facts(seconds)
+    assert isinstance(end, events.TaskFailed) and end.failure == "busy"
+    assert "(laptop has been silent since the router's start" in end.detail
+    assert end.detail.endswith("; desk: 32768 tokens were asked for, qwen3:8b has 8192)")

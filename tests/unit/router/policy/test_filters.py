@@ -6,7 +6,7 @@ import pytest
 
 from schemas.events import Kind, Wants
 from services.router.fleet import WorkerView
-from services.router.policy.filters import HARD, SOFT, declared, keep, pairs_of
+from services.router.policy.filters import HARD, SOFT, best_suited, keep, pairs_of
 from services.router.policy.request import RouteRequest
 from support.fleets import fleet, model, worker
 
@@ -80,6 +80,21 @@ def test_a_context_asked_for_is_exact_and_an_estimate_is_not() -> None:
     assert kept == ["large"]
     assert reasons == {"small": "context: the prompt has about 5000 tokens, a has 2048"}
     assert judge(small, asks=RouteRequest(prompt_tokens=3000))[0] == ["small"]
+
+
+def test_a_context_wished_for_orders_and_removes_nobody_for_good() -> None:
+    small, large = worker("small", model("a", context=2048)), worker("large", model("b", context=8192))
+    unknown = worker("unknown", model("c", context=None))
+    asks = RouteRequest(prompt_tokens=1, wants=Wants(context=4096, context_flexible=True))
+    kept, reasons = judge(small, large, unknown, asks=asks)
+    assert kept == ["large"]
+    assert reasons["small"] == "context: 4096 tokens were asked for, a has 2048"
+    assert judge(small, unknown, asks=asks)[0] == ["unknown"], "it may have it"
+    assert judge(small, asks=asks) == (["small"], {})
+    away = worker("large", model("b", context=8192), paused=True)
+    assert judge(small, away, asks=asks)[0] == ["small"]
+    too_long = RouteRequest(prompt_tokens=5000, wants=asks.wants)
+    assert judge(small, asks=too_long)[0] == [], "what cannot fit is no wish"
 
 
 def test_room_for_the_answer_is_preferred_but_never_required() -> None:
@@ -168,7 +183,17 @@ def test_release_goes_by_the_same_rule() -> None:
     able = worker("able", model("a", capabilities=("completion", "tools")))
     unsaid = worker("unsaid", model("b", capabilities=("completion",)))
     pairs = (("a", ("able",)), ("b", ("unsaid",)))
-    assert declared(pairs, fleet(able, unsaid), TOOLS) == (("a", ("able",)),)
-    assert declared(pairs, fleet(able, unsaid), ASKS) == pairs
+    assert best_suited(pairs, fleet(able, unsaid), TOOLS) == (("a", ("able",)),)
+    assert best_suited(pairs, fleet(able, unsaid), ASKS) == pairs
     silent = worker("able", model("a", capabilities=("tools",)), alive=False)
-    assert declared(pairs, fleet(silent, unsaid), TOOLS) == pairs
+    assert best_suited(pairs, fleet(silent, unsaid), TOOLS) == pairs
+
+
+WISH = RouteRequest(prompt_tokens=1, wants=Wants(context=4096, context_flexible=True))
+
+
+@pytest.mark.parametrize("state", [{}, {"alive": False}, {"paused": True}, {"draining": True}])
+def test_a_wish_is_released_to_whoever_has_it_while_they_are_there(state: dict[str, bool]) -> None:
+    everyone = fleet(worker("small", model("a", context=2048)), worker("large", model("a", context=8192), **state))
+    expected = ("large", "small") if state else ("large",)
+    assert best_suited((("a", ("large", "small")),), everyone, WISH) == (("a", expected),)
