@@ -67,7 +67,10 @@ def messages_task(values: dict[str, Any], headers: Mapping[str, str], fleet: Fle
         extra["stop"] = request.stop_sequences
     if request.top_k is not None:
         extra["top_k"] = request.top_k
-    if (thinks := _thinks(request, fleet)) is not None:
+    effort = (request.output_config or {}).get("effort")
+    if isinstance(effort, str) and (request.thinking or {}).get("type") in (None, "adaptive"):
+        extra["reasoning_effort"] = effort  # how long it may think, where that is left to it
+    elif (thinks := _thinks(request, fleet)) is not None:
         extra["think"] = thinks
     if (form := _format(request)) is not None:
         extra["response_format"] = form
@@ -233,15 +236,23 @@ def _part(block: dict[str, Any], field: str) -> dict[str, Any]:
         case "image", "url":
             return {"type": "image_url", "image_url": {"url": _text(source, "url", field)}}
         case "document", "text":
-            return {"type": "text", "text": _text(source, "data", field)}
-        case "search_result", _:
-            texts = [part["text"] for part in _parts(block.get("content") or "", field) if part["type"] == "text"]
-            return {"type": "text", "text": "\n".join(texts)}
+            return _titled(block, _text(source, "data", field))
+        case ("document", "content") | ("search_result", _) as kind:
+            inner = (source if kind[0] == "document" else block).get("content") or ""
+            return _titled(block, "\n".join(part["text"] for part in _parts(inner, field) if part["type"] == "text"))
+        case "tool_reference", _:  # what a search among tools found
+            return {"type": "text", "text": _text(block, "tool_name", field)}
         case kind, of:
             what = f"{kind} with a source of type {of}" if of else kind
             raise BadRequest(
                 f"{field} is a {what}; texts, images, text documents and tool results are read here", field
             )
+
+
+def _titled(block: dict[str, Any], text: str) -> dict[str, Any]:
+    """What a document is called, and what it is about, is part of what was said."""
+    heads = [head for name in ("title", "source", "context") if isinstance(head := block.get(name), str) and head]
+    return {"type": "text", "text": "\n".join([*heads, text])}
 
 
 def _flat(parts: list[dict[str, Any]]) -> Any:

@@ -13,6 +13,8 @@ from services.router.nearest import nearest, resolve_worker
 from services.router.policy.routes import AUTO
 
 Count = Annotated[int, msgspec.Meta(ge=1, le=2**31 - 1)]
+Limit = Annotated[int, msgspec.Meta(ge=-(2**31), le=2**31 - 1, extra_json_schema={"not": {"const": 0}})]
+"""How many tokens an answer may have. Below 0 is no limit, as in llama.cpp and Ollama; Open WebUI's slider begins at -2."""
 Seconds = Annotated[float, msgspec.Meta(gt=0, le=86_400.0 * 7)]
 Slider = Annotated[float, msgspec.Meta(ge=0, le=1e6)]
 Name = Annotated[str, msgspec.Meta(min_length=1, max_length=512)]
@@ -27,7 +29,7 @@ class Constraints(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     worker: Name | None = None
     capability: Name | None = None
     context: Count | None = None
-    max_tokens: Count | None = None
+    max_tokens: Limit | None = None
     deadline_s: Seconds | None = None
     domain: Name | None = None
     urgency: Urgency = "interactive"
@@ -64,6 +66,13 @@ def worker_id(fleet: Fleet, wanted: str | None, field: str) -> str | None:
     close = nearest(wanted, (worker.name for worker in fleet.workers.values()))
     hint = f"nearest: {', '.join(close)}" if close else "the fleet has no worker yet"
     raise BadRequest(f"{field}: no worker is called {wanted[:64]!r}; {hint}", field, close)
+
+
+def limit_of(tokens: int | None, field: str) -> int | None:
+    """None is the machine's own limit alone. Raises BadRequest for 0: an answer without a token is nobody's wish."""
+    if tokens == 0:
+        raise BadRequest(f"{field} is 0; leave it out, or send -1, where there is no limit", field)
+    return tokens if tokens is not None and tokens > 0 else None
 
 
 def given(values: dict[str, Any], taken: frozenset[str]) -> dict[str, Any]:

@@ -11,13 +11,14 @@ from schemas.events import Options, Urgency, Wants
 from schemas.work import Body
 from services.router.fleet import Fleet
 from services.router.http.asking import (
-    Count,
+    Limit,
     Name,
     RoutedConstraints,
     Seed,
     Share,
     Temperature,
     given,
+    limit_of,
     wanted_model,
     worker_id,
 )
@@ -59,8 +60,8 @@ class ChatRequest(msgspec.Struct, frozen=True, kw_only=True):
     model: Name | None = None
     stream: bool | None = None
     stream_options: StreamOptions | None = None
-    max_tokens: Count | None = None
-    max_completion_tokens: Count | None = None
+    max_tokens: Limit | None = None
+    max_completion_tokens: Limit | None = None
     temperature: Temperature | None = None
     top_p: Share | None = None
     seed: Seed | None = None
@@ -82,13 +83,20 @@ def chat_task(values: dict[str, Any], headers: Mapping[str, str], fleet: Fleet) 
     request = typed(values, ChatRequest)
     asker = asker_of(headers, PATH, request.headrace, request.prompt_cache_key)
     options = Options(
-        max_tokens=request.max_completion_tokens or request.max_tokens,
+        max_tokens=_limit(request),
         temperature=request.temperature,
         top_p=request.top_p,
         seed=request.seed,
     )
     body = Body(messages=check_messages(request.messages), extra=check_extra(given(values, TAKEN)))
     return request, task_of(body, options, request.model, request.headrace, asker, fleet)
+
+
+def _limit(request: ChatRequest) -> int | None:
+    """The newer field stands over the older, also where it says that there is none."""
+    if request.max_completion_tokens is not None:
+        return limit_of(request.max_completion_tokens, "max_completion_tokens")
+    return limit_of(request.max_tokens, "max_tokens")
 
 
 def task_of(
@@ -109,7 +117,11 @@ def task_of(
             capability=said.capability,
             context=said.context,
         ),
-        options=msgspec.structs.replace(options, max_tokens=options.max_tokens or said.max_tokens, slider=said.slider),
+        options=msgspec.structs.replace(
+            options,
+            max_tokens=options.max_tokens or limit_of(said.max_tokens, "headrace.max_tokens"),
+            slider=said.slider,
+        ),
         domain=said.domain,
         deadline_s=said.deadline_s,
     )

@@ -12,7 +12,7 @@ from starlette.responses import Response
 from schemas.errors import UnknownModel
 from schemas.events import Urgency
 from services.router.comparing import Closed, Comparing, Happening, Judged, NewComparison, Opened, Told
-from services.router.http.asking import Count, Name, Sampling, Seconds, Slider, worker_id
+from services.router.http.asking import Count, Limit, Name, Sampling, Seconds, Slider, limit_of, worker_id
 from services.router.http.compare_rows import compared, ended_row, entry_row, removed_rows
 from services.router.http.live import SSE_HEADERS, Lasting, Line, Timing
 from services.router.http.native import TASK_ID
@@ -39,7 +39,7 @@ class CompareConstraints(msgspec.Struct, frozen=True, kw_only=True, forbid_unkno
 
     capability: Name | None = None
     context: Count | None = None
-    max_tokens: Count | None = None
+    max_tokens: Limit | None = None
     deadline_s: Seconds | None = START_S
     domain: Name | None = None
     urgency: Urgency = "batch"
@@ -99,7 +99,9 @@ def _comparison(router: RouterPort, asked: CompareRequest, request: Request) -> 
         kind="compare",
         urgency=said.urgency,
         wants=msgspec.structs.replace(task.wants, capability=said.capability, context=said.context),
-        options=msgspec.structs.replace(task.options, max_tokens=said.max_tokens, slider=said.slider),
+        options=msgspec.structs.replace(
+            task.options, max_tokens=limit_of(said.max_tokens, "constraints.max_tokens"), slider=said.slider
+        ),
         domain=said.domain,
         deadline_s=said.deadline_s,
     )

@@ -13,7 +13,7 @@ from starlette.responses import Response
 from schemas.events import Options, Tokens
 from schemas.work import Answer, Body
 from services.router.fleet import Fleet
-from services.router.http.asking import Count, Name, RoutedConstraints, Seed, Share, Temperature, given
+from services.router.http.asking import Limit, Name, RoutedConstraints, Seed, Share, Temperature, given, limit_of
 from services.router.http.chat_reply import DONE, Told, error_chunk, usage_of
 from services.router.http.chat_request import Choices, StreamOptions, asker_of, task_of
 from services.router.http.live import Timing
@@ -38,7 +38,7 @@ class CompletionRequest(msgspec.Struct, frozen=True, kw_only=True):
     model: Name | None = None
     stream: bool | None = None
     stream_options: StreamOptions | None = None
-    max_tokens: Count | None = None
+    max_tokens: Limit | None = None
     temperature: Temperature | None = None
     top_p: Share | None = None
     seed: Seed | None = None
@@ -77,7 +77,7 @@ def completion_tasks(
     if len(prompts) * n > SIDE_BY_SIDE_MAX:
         raise BadRequest(f"{len(prompts)} prompts with n {n} are more than {SIDE_BY_SIDE_MAX} completions", "prompt")
     options = Options(
-        max_tokens=request.max_tokens or (request.headrace and request.headrace.max_tokens) or DEFAULT_MAX_TOKENS,
+        max_tokens=_limit(request),
         temperature=request.temperature,
         top_p=request.top_p,
         seed=request.seed,
@@ -89,6 +89,13 @@ def completion_tasks(
         task = task_of(Body(prompt=prompt, extra=extra), options, request.model, request.headrace, asker, fleet)
         tasks += copies(msgspec.structs.replace(task, kind="completion"), n)
     return request, tasks
+
+
+def _limit(request: CompletionRequest) -> int | None:
+    said = request.headrace.max_tokens if request.headrace is not None else None
+    if request.max_tokens is None:
+        return DEFAULT_MAX_TOKENS if said is None else limit_of(said, "headrace.max_tokens")
+    return limit_of(request.max_tokens, "max_tokens")
 
 
 def _prompts(prompt: Any) -> list[str]:

@@ -81,6 +81,8 @@ def _model(row: ModelRow, fleet: Fleet) -> dict[str, Any]:
 
 
 def _anthropic(row: dict[str, Any]) -> dict[str, Any]:
+    """``capabilities`` is an object of a dozen promises there; what a backend declares answers few of them: unknown is null."""
     made = datetime.fromtimestamp(row["created"], UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-    kept = {name: row[name] for name in ("kind", "context", "capabilities", "held_by")}
-    return {"type": "model", "id": row["id"], "display_name": row["id"], "created_at": made, **kept}
+    theirs = {"capabilities": None, "lifecycle": "active", "max_input_tokens": row["context"], "max_tokens": None}
+    kept = {name: row[name] for name in ("kind", "context", "held_by")}
+    return {"type": "model", "id": row["id"], "display_name": row["id"], "created_at": made, **theirs, **kept}

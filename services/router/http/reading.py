@@ -105,9 +105,26 @@ def parse_object(data: bytes) -> dict[str, Any]:
 def typed(values: Mapping[str, Any], kind: type[T], *, prefix: str = "", strict: bool = True) -> T:
     """``values`` as ``kind``; ``strict`` False also takes numbers written as texts, as in a query string."""
     try:
-        return msgspec.convert(values, type=kind, strict=strict)
+        try:
+            return msgspec.convert(values, type=kind, strict=strict)
+        except msgspec.ValidationError as error:
+            if "got `float`" not in str(error):
+                raise
+            return msgspec.convert(_with_whole_numbers(values), type=kind, strict=strict)
     except msgspec.ValidationError as error:
         raise BadRequest(*explained(str(error), kind, values, prefix)) from error
+
+
+def _with_whole_numbers(values: Mapping[str, Any], depth: int = 2) -> dict[str, Any]:
+    """8192.0 is 8192: JSON has one kind of number, and clients write windows and seeds so (Home Assistant does). No field that
+    is read here lies deeper than ``depth`` objects."""
+    found: dict[str, Any] = {}
+    for name, value in values.items():
+        if type(value) is float and value.is_integer():
+            found[name] = int(value)
+        else:
+            found[name] = _with_whole_numbers(value, depth - 1) if isinstance(value, dict) and depth > 1 else value
+    return found
 
 
 def check_messages(messages: Iterable[Any]) -> tuple[dict[str, Any], ...]:
@@ -142,17 +159,22 @@ def _message(message: Any, field: str) -> dict[str, Any]:
         raise BadRequest(
             f"{field}.content is a {type(content).__name__}; expected a text or a list of parts", f"{field}.content"
         )
-    for at, part in enumerate(content):
-        here = f"{field}.content[{at}]"
-        if not isinstance(part, dict) or not isinstance(part.get("type"), str):
-            raise BadRequest(f"{here} has no type; a part is an object with a type such as text or image_url", here)
-        if part["type"] == "text" and not isinstance(part.get("text"), str):
-            raise BadRequest(f"{here}.text is not a text", f"{here}.text")
-        if part["type"] == "image_url":
-            image = part.get("image_url")
-            if not isinstance(image, dict) or not isinstance(image.get("url"), str):
-                raise BadRequest(f"{here}.image_url.url is not a text", f"{here}.image_url.url")
-    return said
+    return {**said, "content": [_part(part, f"{field}.content[{at}]") for at, part in enumerate(content)]}
+
+
+def _part(part: Any, field: str) -> dict[str, Any]:
+    """An image that stands without its object gets it: Ollama and vLLM take it so, other servers refuse it."""
+    if not isinstance(part, dict) or not isinstance(part.get("type"), str):
+        raise BadRequest(f"{field} has no type; a part is an object with a type such as text or image_url", field)
+    if part["type"] == "text" and not isinstance(part.get("text"), str):
+        raise BadRequest(f"{field}.text is not a text", f"{field}.text")
+    if part["type"] == "image_url":
+        image = part.get("image_url")
+        if isinstance(image, str):
+            return {**part, "image_url": {"url": image}}
+        if not isinstance(image, dict) or not isinstance(image.get("url"), str):
+            raise BadRequest(f"{field}.image_url.url is not a text", f"{field}.image_url.url")
+    return part
 
 
 def _check_calls(calls: Any, field: str) -> None:

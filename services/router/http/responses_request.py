@@ -13,7 +13,7 @@ import msgspec
 from schemas.events import Options
 from schemas.work import Body
 from services.router.fleet import Fleet
-from services.router.http.asking import Count, Name, RoutedConstraints, Share, Temperature, given
+from services.router.http.asking import Limit, Name, RoutedConstraints, Share, Temperature, given, limit_of
 from services.router.http.chat_request import asker_of, task_of
 from services.router.http.reading import BadRequest, typed
 from services.router.port import NewTask
@@ -44,7 +44,7 @@ class ResponsesRequest(msgspec.Struct, frozen=True, kw_only=True):
     model: Name | None = None
     instructions: str | None = None
     stream: bool | None = None
-    max_output_tokens: Count | None = None
+    max_output_tokens: Limit | None = None
     temperature: Temperature | None = None
     top_p: Share | None = None
     tools: list[Any] | None = None
@@ -102,7 +102,11 @@ def responses_task(
     if not messages:
         raise BadRequest("input is empty; send a text or a list of items", "input")
     extra = given(values, TAKEN | THEIRS) | _extra(request)
-    options = Options(max_tokens=request.max_output_tokens, temperature=request.temperature, top_p=request.top_p)
+    options = Options(
+        max_tokens=limit_of(request.max_output_tokens, "max_output_tokens"),
+        temperature=request.temperature,
+        top_p=request.top_p,
+    )
     asker = asker_of(headers, PATH, request.headrace, request.prompt_cache_key)
     return task_of(Body(messages=messages, extra=extra), options, request.model, request.headrace, asker, fleet)
 

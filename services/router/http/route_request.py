@@ -10,7 +10,7 @@ import msgspec
 from schemas.events import Options, Wants
 from schemas.work import Body
 from services.router.fleet import Fleet
-from services.router.http.asking import Constraints, Name, Sampling, wanted_model, worker_id
+from services.router.http.asking import Constraints, Name, Sampling, limit_of, wanted_model, worker_id
 from services.router.http.identity import client_of, message_of, session_of
 from services.router.http.reading import BadRequest, check_extra, check_messages
 from services.router.port import NewTask
@@ -72,7 +72,7 @@ def route_task(asked: RouteRequest, headers: Mapping[str, str], fleet: Fleet) ->
         body=Body(prompt=asked.prompt, messages=messages, extra=extra),
         wants=_wants(fleet, said, asked.model, asked.route, "constraints.worker"),
         options=Options(
-            max_tokens=said.max_tokens,
+            max_tokens=limit_of(said.max_tokens, "constraints.max_tokens"),
             temperature=options.temperature,
             top_p=options.top_p,
             seed=options.seed,
@@ -92,7 +92,7 @@ def preview_task(asked: PreviewQuery, headers: Mapping[str, str], fleet: Fleet) 
         urgency=asked.urgency,
         body=Body(prompt=asked.prompt),
         wants=_wants(fleet, asked, asked.model, asked.route, "worker"),
-        options=Options(max_tokens=asked.max_tokens, slider=asked.slider),
+        options=Options(max_tokens=limit_of(asked.max_tokens, "max_tokens"), slider=asked.slider),
         domain=asked.domain,
         deadline_s=asked.deadline_s,
     )

@@ -242,6 +242,70 @@ async def test_models_are_listed_in_its_form_too(client: anthropic.AsyncAnthropi
     assert (await client.models.retrieve("smollm2:135m")).display_name == "smollm2:135m"
 
 
+async def test_a_models_row_is_what_the_client_takes_it_for(client: anthropic.AsyncAnthropic) -> None:
+    """Its client reads ``capabilities`` as an object, and warns where it is something else."""
+    model = await client.models.retrieve("qwen3")
+    assert (model.max_input_tokens, model.max_tokens, model.capabilities, model.lifecycle) == (
+        40960,
+        None,
+        None,
+        "active",
+    )
+    model.to_json()
+
+
+@pytest.mark.parametrize(
+    ("thinking", "said"),
+    [
+        (None, {"reasoning_effort": "low"}),
+        ({"type": "adaptive"}, {"reasoning_effort": "low"}),
+        ({"type": "enabled", "budget_tokens": 1024}, {"think": True}),
+        ({"type": "disabled"}, {"think": False}),
+    ],
+)
+async def test_the_effort_is_the_models_where_thinking_is_left_to_it(
+    http: httpx.AsyncClient, router: MemoryRouter, thinking: dict[str, Any] | None, said: dict[str, Any]
+) -> None:
+    asks = {"model": "qwen3", "messages": HI, "thinking": thinking, "output_config": {"effort": "low"}}
+    assert (await http.post("/v1/messages", json=asks)).status_code == 200
+    assert router.last.asked.body.extra == said
+
+
+@pytest.mark.parametrize(
+    ("block", "text"),
+    [
+        ({"type": "document", "title": "Notes", "context": "Of May", "source": {"type": "text", "data": "It rained."}},
+         "Notes\nOf May\nIt rained."),
+        ({"type": "document", "source": {"type": "content", "content": [{"type": "text", "text": "It rained."}]}}, "It rained."),
+        ({"type": "document", "source": {"type": "content", "content": "It rained."}}, "It rained."),
+        ({"type": "search_result", "title": "Rain", "source": "https://a.example",
+          "content": [{"type": "text", "text": "It rained."}]},
+         "Rain\nhttps://a.example\nIt rained."),
+    ],
+)  # fmt: skip
+async def test_a_document_is_read_with_its_title(
+    http: httpx.AsyncClient, router: MemoryRouter, block: dict[str, Any], text: str
+) -> None:
+    asks = {"model": "qwen3", "messages": [{"role": "user", "content": [block]}]}
+    assert (await http.post("/v1/messages", json=asks)).status_code == 200
+    assert router.last.asked.body.messages == ({"role": "user", "content": text},)
+
+
+async def test_a_tool_that_was_found_is_named(http: httpx.AsyncClient, router: MemoryRouter) -> None:
+    use = {"type": "tool_use", "id": "t1", "name": "search", "input": {}}
+    result = {
+        "type": "tool_result",
+        "tool_use_id": "t1",
+        "content": [{"type": "tool_reference", "tool_name": "weather"}],
+    }
+    asks = {
+        "model": "qwen3",
+        "messages": [*HI, {"role": "assistant", "content": [use]}, {"role": "user", "content": [result]}],
+    }
+    assert (await http.post("/v1/messages", json=asks)).status_code == 200
+    assert router.last.asked.body.messages[-1] == {"role": "tool", "tool_call_id": "t1", "content": "weather"}
+
+
 async def test_nothing_comes_before_the_beginning_however_slow_the_line(router: MemoryRouter) -> None:
     """The hold ends while the first token arrives: both want to open the line."""
     sent: list[dict[str, Any]] = []

@@ -387,7 +387,7 @@ async def test_a_whole_answer_survives_a_restart(http: httpx.AsyncClient, router
         (b'{"messages": [{"role": "user", "content": "a"}], "model": 3}', "model"),
         (b'{"messages": [{"role": "user", "content": "a"}], "tools": 7}', "tools"),
         (b'{"messages": [{"role": "user", "content": "a"}], "n": 17}', "n"),
-        (b'{"messages": [{"role": "user", "content": "a"}], "max_tokens": -1}', "max_tokens"),
+        (b'{"messages": [{"role": "user", "content": "a"}], "max_tokens": 0}', "max_tokens"),
         (b'{"messages": [{"role": "user", "content": "a"}], "stream": "yes"}', "stream"),
         (
             b'{"messages": [{"role": "user", "content": "a"}], "stream_options": {"include_usage": 3}}',

@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from services.router.fleet import Fleet
-from services.router.http.asking import wanted_model, worker_id
+from services.router.http.asking import limit_of, wanted_model, worker_id
 from services.router.http.reading import BadRequest
 from support.router_port import DESKTOP, LAPTOP
 
@@ -26,6 +26,12 @@ def test_a_name_that_two_have_or_nobody_is_refused_with_the_way_out() -> None:
         worker_id(FLEET, "nas", "w")
     with pytest.raises(BadRequest, match="no worker yet"):
         worker_id(Fleet(), "nas", "w")
+
+
+def test_below_nothing_there_is_no_limit_and_nothing_is_refused() -> None:
+    assert [limit_of(tokens, "max_tokens") for tokens in (None, -2, -1, 1)] == [None, None, None, 1]
+    with pytest.raises(BadRequest, match="max_tokens is 0; leave it out"):
+        limit_of(0, "max_tokens")
 
 
 def test_auto_is_no_model() -> None:

@@ -48,6 +48,11 @@ def test_the_newer_limit_stands_over_the_older() -> None:
     assert task.options.max_tokens == 7
 
 
+def test_the_newer_limit_stands_also_where_there_is_none() -> None:
+    _, task = chat_task({**HI, "max_tokens": 5, "max_completion_tokens": -1}, {}, Fleet())
+    assert task.options.max_tokens is None
+
+
 def test_what_was_read_here_does_not_go_to_the_backend_again() -> None:
     _, task = chat_task({**HI, "stream": True, "prompt_cache_key": "k", "headrace": {}, "logit_bias": {}}, {}, Fleet())
     assert task.body.extra == {"logit_bias": {}}

@@ -44,6 +44,16 @@ def test_a_query_may_write_numbers_as_texts() -> None:
     assert typed({"n": "7"}, Inner, strict=False) == Inner(7)
 
 
+def test_a_whole_number_may_be_written_with_a_point() -> None:
+    assert typed({"n": 8192.0}, Inner) == Inner(8192)
+    assert typed({"name": "a", "inner": {"n": -2.0}}, Outer) == Outer("a", Inner(-2))
+
+
+def test_another_number_is_none() -> None:
+    with pytest.raises(BadRequest, match=r"^inner\.n: .*got `float`"):
+        typed({"name": "a", "inner": {"n": 1.5}}, Outer)
+
+
 @pytest.mark.parametrize("data", [b"", b"  ", b"null", b"[]", b"{", b'{"a":"\\ud800"}', b'{"a":1e999}', b"[" * 50_000])
 def test_what_is_no_json_object_is_a_bad_request(data: bytes) -> None:
     with pytest.raises(BadRequest, match="body"):
@@ -59,7 +69,7 @@ def test_messages_come_out_as_they_went_in() -> None:
     ("message", "field"),
     [
         ({"content": [{"type": "image_url", "image_url": {}}]}, "messages[0].content[0].image_url.url"),
-        ({"content": [{"type": "image_url", "image_url": "data:x"}]}, "messages[0].content[0].image_url.url"),
+        ({"content": [{"type": "image_url", "image_url": ["data:x"]}]}, "messages[0].content[0].image_url.url"),
         ({"content": None, "tool_calls": {"a": 1}}, "messages[0].tool_calls"),
         ({"content": None, "tool_calls": [{"id": "c"}]}, "messages[0].tool_calls[0].function.name"),
         ({"content": None, "tool_calls": [{"function": {"name": None}}]}, "messages[0].tool_calls[0].function.name"),
@@ -69,6 +79,13 @@ def test_what_a_backend_would_stumble_over_is_refused_before(message: dict[str, 
     with pytest.raises(BadRequest) as refused:
         check_messages([{"role": "assistant", **message}])
     assert refused.value.field == field
+
+
+def test_an_image_that_stands_without_its_object_gets_it() -> None:
+    bare = {"type": "image_url", "image_url": "data:image/png;base64,AAAA"}
+    (message,) = check_messages([{"role": "user", "content": [bare]}])
+    assert message["content"] == [{"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}}]
+    assert bare["image_url"] == "data:image/png;base64,AAAA"
 
 
 def test_what_windows_writes_before_a_text_is_no_fault() -> None:
