@@ -43,7 +43,7 @@ def main() -> int:
 async def _run(life: Lifecycle, args: argparse.Namespace) -> None:
     settings = load(args.config, os.environ)
     tuning = tuning_of(settings)
-    access = Access(keys=tuning.keys, http=settings.http)
+    access = Access(keys=tuning.keys, http=tuning.http)
     data = args.data or settings.data_dir
     router = settings.router.id or _own_id(data / "router.id")
     bus = await Bus.connect(
@@ -67,7 +67,7 @@ async def _run(life: Lifecycle, args: argparse.Namespace) -> None:
         routes=watch_routes(settings.router.routes or default_path(args.config, data)),
         absence=tuning.absence,
         tuning=watch_tuning(args.config, settings, os.environ) if args.config is not None else None,
-        on_tuned=lambda now: access.change(now.keys),
+        on_tuned=lambda now: access.change(now.keys, now.http),
         wake=Waker(settings.wake).wake,
     )
     service.tuned(tuning)

@@ -1,4 +1,5 @@
-"""What may change while the router runs: limits, places in the queue, waits for absent machines, the slider, and the keys.
+"""What may change while the router runs: limits, places in the queue, waits for absent machines, the slider, the keys, and what
+HTTP knows of other sites and headers.
 
 Answers "which of the settings are in force now?". Everything else waits for a restart, and the log says so. It decides nothing
 about tasks: a lowered limit ends nothing, it only lets nothing new begin until enough has ended.
@@ -18,14 +19,14 @@ from services.router.dispatch.turn import Absence
 from services.router.fullness import Places
 from services.runtime import settings as files
 from services.runtime.logs import logger
-from services.runtime.settings import Key, Settings
+from services.runtime.settings import Http, Key, Settings
 from services.runtime.watch import Watched
 
 log = logger("router")
 
 
 LIVE = (("router", "slider"), ("router", "sliders"), ("router", "order_k"))
-"""Beside all of ``[limits]`` and ``[keys]``."""
+"""Beside all of ``[limits]``, ``[keys]`` and ``[http]``."""
 
 
 @dataclass(frozen=True)
@@ -39,6 +40,7 @@ class Tuning:
     sliders: Mapping[str, float]
     order_k: float
     keys: Mapping[str, Key]
+    http: Http
 
 
 def tuning_of(settings: Settings) -> Tuning:
@@ -51,6 +53,7 @@ def tuning_of(settings: Settings) -> Tuning:
         sliders=dict(settings.router.sliders),
         order_k=settings.router.order_k,
         keys=dict(settings.keys),
+        http=settings.http,
     )
 
 
@@ -73,7 +76,7 @@ def needing_restart(before: Settings, now: Settings) -> list[str]:
     found = []
     for section, was in msgspec.structs.asdict(before).items():
         became = getattr(now, section)
-        if section in ("limits", "keys", "worker", "projector") or became == was:
+        if section in ("limits", "keys", "http", "worker", "projector") or became == was:
             continue
         if not isinstance(was, msgspec.Struct):
             found.append(section)

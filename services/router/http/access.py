@@ -45,7 +45,7 @@ class Caller(msgspec.Struct, frozen=True, kw_only=True):
 class Access(msgspec.Struct, kw_only=True):
     """The settings that decide. Without keys everybody may ask, and the router's own machine may do everything.
 
-    ``keys`` may change at any time (``change``); ``guarded``: there were keys since the start."""
+    All of it may change at any time (``change``); ``guarded``: there were keys since the start."""
 
     keys: Mapping[str, Key] = {}
     http: Http = Http()
@@ -54,9 +54,10 @@ class Access(msgspec.Struct, kw_only=True):
     def __post_init__(self) -> None:
         self.guarded = self.guarded or bool(self.keys)
 
-    def change(self, keys: Mapping[str, Key]) -> None:
-        """From the next request on. Who takes the last key away meant to shut somebody out, not to let everybody in."""
-        self.keys = keys
+    def change(self, keys: Mapping[str, Key], http: Http | None = None) -> None:
+        """From the next request on. Who takes the last key away meant to shut somebody out, not to let everybody in. ``http``
+        None stays as it is."""
+        self.keys, self.http = keys, self.http if http is None else http
         self.guarded = self.guarded or bool(keys)
 
     def caller(self, headers: Mapping[str, str], path: str, *, is_local: bool) -> Caller:

@@ -31,8 +31,8 @@ class Origins:
 
     def __init__(self, app: ASGIApp, access: Access) -> None:
         self._app, self._access = app, access
-        origins = access.http.origins
-        self._named = CORSMiddleware(app, allow_origins=tuple({*origins} - {ANYONE}), **_ANSWER)
+        # By any pattern: it is asked only for origins that are named now, and which ones are may change.
+        self._named = CORSMiddleware(app, allow_origin_regex=".*", **_ANSWER)
         self._anyone = CORSMiddleware(app, allow_origins=(ANYONE,), **_ANSWER)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

@@ -21,7 +21,11 @@ PATH = "/v1/chat/completions"
 
 
 def client(router: MemoryRouter, *origins: str, keys: dict[str, Key] | None = None) -> httpx.AsyncClient:
-    app = create_app(router, access=Access(keys=KEYS if keys is None else keys, http=Http(origins=origins)))
+    return asking(router, Access(keys=KEYS if keys is None else keys, http=Http(origins=origins)))
+
+
+def asking(router: MemoryRouter, access: Access) -> httpx.AsyncClient:
+    app = create_app(router, access=access)
     transport = httpx.ASGITransport(app=app, client=("10.0.0.7", 7), raise_app_exceptions=False)
     return httpx.AsyncClient(transport=transport, base_url="http://router")
 
@@ -51,6 +55,22 @@ async def test_who_is_not_named_is_told_nothing(router: MemoryRouter) -> None:
                 await http.get("/v1/models", headers={"origin": EVIL, **KEY}),
             ):
                 assert "access-control-allow-origin" not in reply.headers
+
+
+async def test_a_site_is_let_in_and_shut_out_while_the_router_runs(router: MemoryRouter) -> None:
+    access = Access(keys=KEYS)
+    async with asking(router, access) as http:
+
+        async def allowed(origin: str) -> list[str | None]:
+            asked = await http.options(PATH, headers=preflight(origin))
+            read = await http.get("/v1/models", headers={"origin": origin, **KEY})
+            return [reply.headers.get("access-control-allow-origin") for reply in (asked, read)]
+
+        for origins, chat, evil in (
+            ((), None, None), ((CHAT,), CHAT, None), (("*",), "*", "*"), ((EVIL,), None, EVIL), ((), None, None),
+        ):  # fmt: skip
+            access.change(KEYS, Http(origins=origins))
+            assert (await allowed(CHAT), await allowed(EVIL)) == ([chat] * 2, [evil] * 2)
 
 
 async def test_any_site_may_ask_with_a_key_in_a_header_and_with_nothing_else(router: MemoryRouter) -> None:

@@ -1,4 +1,4 @@
-"""Keys while a router runs: made by the command, in force at once, and gone as soon as their line is."""
+"""Keys and sites while a router runs: in force at once, and gone as soon as their line is."""
 
 from __future__ import annotations
 
@@ -62,3 +62,25 @@ async def test_a_key_opens_from_the_moment_that_it_is_made_until_its_line_is_tak
         await eventually(lambda: shut(yours))
         assert await shut(PROXIED), "taking out the last key lets nobody in"
         assert await let_in({}), "but who is at the machine"
+
+
+async def test_a_site_may_ask_from_the_moment_that_it_is_named_until_it_is_taken_out(tmp_path: Path) -> None:
+    config, chat = tmp_path / "headrace.toml", {"origin": "https://chat.example.org"}
+    config.write_text("# nobody else's\n")
+    async with (
+        Stack(tmp_path / "fleet", sync="10s", config=config, restart=False) as stack,
+        httpx.AsyncClient(base_url=stack.router_url) as http,
+    ):
+
+        async def let_in() -> bool:
+            headers = (await http.get("/v1/models", headers=chat)).headers
+            return headers.get("access-control-allow-origin") == chat["origin"]
+
+        async def shut() -> bool:
+            return not await let_in()
+
+        assert await shut()
+        config.write_text(f"[http]\norigins = ['{chat['origin']}']\n")
+        await eventually(let_in)
+        config.write_text("# nobody else's again\n")
+        await eventually(shut)

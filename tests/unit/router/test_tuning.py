@@ -77,6 +77,18 @@ def test_keys_come_into_force_at_once_and_a_wrong_one_is_refused_whole(tmp_path:
     assert watched.look() and not watched.value.keys
 
 
+def test_whose_pages_may_ask_comes_into_force_at_once_and_what_is_no_origin_is_refused_whole(tmp_path: Path) -> None:
+    path = settings_file(tmp_path)
+    before = load(path, {})
+    watched = watch_tuning(path, before, {})
+    path.write_text(FILE + "[http]\norigins = ['https://chat.example.org']\n")
+    assert watched.look() and watched.value.http.origins == ("https://chat.example.org",)
+    assert needing_restart(before, load(path, {})) == []
+    path.write_text(FILE + "[http]\norigins = ['chat.example.org/']\n")
+    assert not watched.look() and watched.value.http.origins == ("https://chat.example.org",)
+    assert watched.problem is not None and "http" in watched.problem and "chat.example.org/" in watched.problem
+
+
 def test_what_needs_a_restart_is_named_and_other_parts_settings_are_theirs(tmp_path: Path) -> None:
     before = load(settings_file(tmp_path), {})
     changed = "[router]\nslider = 3.0\nport = 9000\n[worker]\nslots = 4\n[domains]\nlaw = { words_en = ['court'] }\n"
