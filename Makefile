@@ -99,7 +99,7 @@ e2e-clients: $(VENV)/.dev ## the official clients' tour of us and of bare server
 e2e-page: $(VENV)/.dev ## the page at / in Chromium: fleet, queue, explain, compare, thumbs, axe-core, 50 machines; HEADRACE_PICTURES=1 writes docs/images
 	-@test -d .parts/playwright || $(BIN)/python -m pip install -q --disable-pip-version-check --target .parts/playwright playwright==1.65.*
 	-@test -d .parts/axe/node_modules || npm install --prefix .parts/axe --no-audit --no-fund --silent axe-core@4.14.1
-	$(PYTEST) -m e2e -s -o faulthandler_timeout=900 tests/e2e/test_page.py tests/e2e/test_page_keys.py $(ARGS)
+	$(PYTEST) -m e2e -s -o faulthandler_timeout=900 tests/e2e/test_page*.py $(ARGS)
 
 e2e-agents: $(VENV)/.dev ## opencode's and codex's command lines finish a scripted session through us (npm, 800 MB once)
 	@test -d .parts/npm/node_modules/opencode-ai || npm install -s --no-fund --no-audit --no-save --prefix .parts/npm \

@@ -10,7 +10,7 @@ import asyncio
 import dataclasses
 import os
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
 
@@ -25,10 +25,10 @@ from services.router.http.app import create_app
 from services.router.http.page.words import WORDS
 from services.router.http.serving import serving
 from support.chat_browser import page_browser
-from support.docker import PARTS
 from support.eventually import eventually
 from support.paced_backend import PacedBackend
 from support.page_crowd import CrowdRouter
+from support.page_window import PHONE, asked, faults, opened, until_live
 from support.proving import Proof
 from support.router_port import DESKTOP, LAPTOP, MemoryRouter
 from support.source import ROOT
@@ -36,9 +36,7 @@ from support.told_fleets import Machine, chat, measuring, say_use, told_fleet
 
 pytestmark = [pytest.mark.e2e, pytest.mark.asyncio(loop_scope="module")]
 
-AXE = PARTS / "axe" / "node_modules" / "axe-core" / "axe.min.js"
 IMAGES = ROOT / "docs" / "images"
-WITHIN_MS = 30_000
 FIRST_PAINT_MS = 1_000
 SETTINGS = """
 [router]
@@ -56,7 +54,6 @@ LONG_NAMES = (
     msgspec.structs.replace(DESKTOP, id="w-9", name="仕事部屋のパソコン", backend_up=False, backend_reason="refused"),
     LAPTOP,
 )  # fmt: skip
-DESK, PHONE = {"width": 1280, "height": 900}, {"width": 390, "height": 844}
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
@@ -102,66 +99,8 @@ async def site(tmp_path_factory: pytest.TempPathFactory, browser: Any) -> AsyncI
         yield Site(proof, data, attic)
 
 
-@asynccontextmanager
-async def opened(
-    browser: Any, url: str, path: str = "/", *, forgives: str = "\0", **options: Any
-) -> AsyncIterator[Any]:
-    """A window; what it asks of anybody else, and what its console complains of but for what it ``forgives``, fails the test."""
-    context = await browser.new_context(viewport=DESK, base_url=url, **({"locale": "en-GB"} | options))
-    context.set_default_timeout(WITHIN_MS)
-    outside: list[str] = []
-    complaints: list[str] = []
-
-    async def only_ours(route: Any) -> None:
-        if route.request.url.startswith((url, "data:")):
-            await route.continue_()
-        else:
-            outside.append(route.request.url)
-            await route.abort()
-
-    await context.route("**/*", only_ours)
-    page = await context.new_page()
-    page.on("pageerror", lambda error: complaints.append(str(error)))
-    page.on("console", lambda said: complaints.append(said.text) if said.type == "error" else None)
-    try:
-        await page.goto(path)
-        yield page
-        assert outside == [] and [words for words in complaints if forgives not in words] == []
-    finally:
-        await context.close()
-
-
 def row(page: Any, region: str, words: str) -> Any:
     return page.locator(f"[data-region={region}] tr").filter(has_text=words)
-
-
-async def until_live(page: Any) -> None:
-    await page.locator("#line.on").wait_for()
-
-
-async def asked(page: Any, prompt: str, model: str = "auto") -> Any:
-    """The answer's place."""
-    await page.get_by_label("Prompt").fill(prompt)
-    await page.locator("select[name=model]").select_option(model)
-    await page.get_by_role("button", name="Send").click()
-    answer = page.locator("article.answer")
-    await answer.wait_for()
-    return answer
-
-
-async def faults(page: Any) -> list[str]:
-    """What axe-core finds serious or critical, with the places."""
-    if not AXE.exists():
-        pytest.skip("no axe-core in .parts; `make e2e-page` installs it, where npm is")
-    # By the debugger, which the page's policy does not bind: a script tag would be refused, as it should.
-    await page.evaluate(AXE.read_text(encoding="utf-8") + "; undefined")
-    found = await page.evaluate("axe.run(document, {resultTypes: ['violations']})")
-    return [
-        f"{fault['id']}: {node['target']} {node.get('failureSummary', '')}"
-        for fault in found["violations"]
-        if fault["impact"] in ("serious", "critical")
-        for node in fault["nodes"]
-    ]
 
 
 async def test_a_machine_joins_is_paused_by_a_key_stroke_and_goes(browser: Any, site: Site) -> None:

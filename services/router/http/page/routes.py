@@ -1,4 +1,4 @@
-"""The page at ``/`` and what it is made of (docs/http/page.md): itself, its events, an explanation, its files, signing in.
+"""The page at ``/`` and what it is made of (docs/http/page.md): itself, its events, an explanation, an answer, its files.
 
 Browsers get HTML; who does not ask for HTML gets the plain welcome. Nothing here changes a task or a machine: the page's buttons
 call the same paths as every other client.
@@ -6,6 +6,7 @@ call the same paths as every other client.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from contextlib import aclosing
 from urllib.parse import parse_qs, quote
@@ -44,6 +45,7 @@ def page_routes(router: RouterPort, timing: Timing, access: Access, tries: Tries
     prepare()
     routes = APIRouter()
     routes.include_router(_sign_in_routes(access, tries))
+    routes.include_router(_answer_routes(router))
 
     @routes.get("/")
     async def page(request: Request) -> Response:
@@ -120,6 +122,31 @@ def _sign_in_routes(access: Access, tries: Tries) -> APIRouter:
         return response
 
     return routes
+
+
+def _answer_routes(router: RouterPort) -> APIRouter:
+    routes = APIRouter()
+    one_at_a_time = asyncio.Lock()  # threads share one interpreter: ten at once would end no sooner, and delay tokens
+
+    @routes.get("/page/answer/{task}", include_in_schema=False)
+    async def answer(task: str, request: Request) -> Response:
+        status = await router.status(task) if TASK_ID.fullmatch(task) else None
+        found = await router.answer(task) if status is not None and status.state == "completed" else None
+        if found is None:
+            raise UnknownTask(task)
+        words = words_of(look_of(request)[0])
+        async with one_at_a_time:
+            html = await asyncio.to_thread(_answer_html, found.text, words)
+        return Response(status_code=204) if html is None else HTMLResponse(html, headers=page_headers())
+
+    return routes
+
+
+def _answer_html(text: str, words: dict[str, str]) -> str | None:
+    """The library is loaded with the first answer: 0.1 s that a router whose page nobody opens does without."""
+    from services.router.http.page.markdown import answer_html
+
+    return answer_html(text, words)
 
 
 def chosen(request: Request) -> Response | None:

@@ -62,9 +62,26 @@ class Answer {
       button.hidden = status.state !== "completed";
       button.onclick = () => this.judge(button, { task: status.task, rating: Number(button.dataset.rate) }, thumbs);
     }
+    if (status.state === "completed") this.render(status.task);
     const pick = judging.querySelector("[data-pick]");
     pick.hidden = !compare || status.state !== "completed";
     pick.onclick = () => this.judge(pick, { compare, pick: entry }, [...answers.querySelectorAll("[data-pick]")]);
+  }
+
+  // As HTML, where it was written as Markdown; words that somebody is marking stay where they are.
+  async render(task) {
+    const response = await fetch(`/page/answer/${task}`).catch(() => null);
+    if (response?.status !== 200) return;
+    const shown = this.root.querySelector(".shown"), button = this.root.querySelector("[data-written]");
+    shown.innerHTML = await response.text();
+    const written = (is) => {
+      this.text.hidden = !is;
+      shown.hidden = is;
+      button.setAttribute("aria-pressed", is);
+    };
+    button.hidden = false;
+    button.onclick = () => written(shown.hidden === false);
+    written(getSelection().containsNode(this.text, true) && !getSelection().isCollapsed);
   }
 
   // Of `among` one counts: the latest.
