@@ -54,7 +54,7 @@ class Chunks:
         self._task = task
         self._created = created
         self._index, self._usage, self._statuses = index, usage, statuses
-        self._said_role = False
+        self._said_role = self._said_calls = False
         self._next_tool = 0
         self.model = ""
         if model:
@@ -94,6 +94,7 @@ class Chunks:
         if update.text or not (update.thinking or update.tool_calls):
             delta["content"] = update.text
         if update.tool_calls:
+            self._said_calls = True
             delta["tool_calls"] = [self._tool_delta(call) for call in update.tool_calls]
         if update.logprobs:
             logprobs = _encode({"logprobs": {"content": update.logprobs, "refusal": None}})[1:-1]
@@ -103,6 +104,7 @@ class Chunks:
     def end(self, answer: Answer | None, reason: str | None, told: Told) -> bytes:
         """The last chunk with a choice; it carries our object."""
         reason = finish_reason(answer) if answer is not None else reason or "stop"
+        reason = "tool_calls" if self._said_calls and reason == "stop" else reason
         choice = _encode({"index": self._index, "delta": {}, "finish_reason": reason})
         return b"".join((self._head, choice, b'],"headrace":', _encode(told), b"}\n\n"))
 

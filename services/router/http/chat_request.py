@@ -25,6 +25,7 @@ from services.router.http.asking import (
 from services.router.http.identity import client_of, message_of, session_of, task_kind_of
 from services.router.http.reading import check_extra, check_messages, typed
 from services.router.http.submitting import SIDE_BY_SIDE_MAX
+from services.router.http.tool_choice import narrowed
 from services.router.port import NewTask
 
 Choices = Annotated[int, msgspec.Meta(ge=1, le=SIDE_BY_SIDE_MAX)]
@@ -88,7 +89,7 @@ def chat_task(values: dict[str, Any], headers: Mapping[str, str], fleet: Fleet) 
         top_p=request.top_p,
         seed=request.seed,
     )
-    body = Body(messages=check_messages(request.messages), extra=check_extra(given(values, TAKEN)))
+    body = Body(messages=check_messages(request.messages), extra=narrowed(check_extra(given(values, TAKEN))))
     return request, task_of(body, options, request.model, request.headrace, asker, fleet)
 
 

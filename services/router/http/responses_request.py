@@ -16,6 +16,7 @@ from services.router.fleet import Fleet
 from services.router.http.asking import Limit, Name, RoutedConstraints, Share, Temperature, given, limit_of
 from services.router.http.chat_request import asker_of, task_of
 from services.router.http.reading import BadRequest, typed
+from services.router.http.tool_choice import narrowed
 from services.router.port import NewTask
 
 PATH = "/v1/responses"
@@ -125,7 +126,7 @@ def _extra(request: ResponsesRequest) -> dict[str, Any]:
         extra["reasoning_effort"] = request.reasoning.effort
     if request.top_logprobs or "message.output_text.logprobs" in (request.include or ()):
         extra |= {"logprobs": True, "top_logprobs": request.top_logprobs or 0}
-    return extra
+    return narrowed(extra)
 
 
 def _tool(tool: Any, at: int) -> dict[str, Any] | None:
@@ -151,7 +152,7 @@ def _tool_choice(choice: Any) -> Any:
     if not isinstance(choice, dict):
         return choice
     if choice.get("type") == "allowed_tools":
-        return choice.get("mode", "auto")
+        return choice
     return {"type": "function", "function": {"name": choice["name"]}} if "name" in choice else "auto"
 
 

@@ -255,3 +255,13 @@ async def test_a_stream_that_breaks_ends_as_failed(http: httpx.AsyncClient, rout
 async def test_a_bad_request_names_its_parameter(http: httpx.AsyncClient, body: dict[str, Any], param: str) -> None:
     reply = await http.post("/v1/responses", json=body)
     assert (reply.status_code, reply.json()["error"]["param"]) == (400, param)
+
+
+async def test_a_model_sees_the_tools_alone_that_are_allowed(http: httpx.AsyncClient, router: MemoryRouter) -> None:
+    other = {**TOOL, "name": "subtract"}
+    allowed = {"type": "allowed_tools", "mode": "required", "tools": [{"type": "function", "name": "subtract"}]}
+    asks = {"model": "qwen3", "input": "Hi", "tools": [TOOL, other], "tool_choice": allowed}
+    reply = await http.post("/v1/responses", json=asks)
+    assert (reply.status_code, reply.json()["tool_choice"]) == (200, allowed)
+    extra = router.last.asked.body.extra
+    assert ([tool["function"]["name"] for tool in extra["tools"]], extra["tool_choice"]) == (["subtract"], "required")

@@ -42,6 +42,12 @@ def test_the_last_chunk_says_who_answered() -> None:
     assert last["headrace"]["worker_name"] == "n"
 
 
+def test_calls_end_as_calls_also_where_the_answer_cannot_be_read_again() -> None:
+    chunks = Chunks("t", 1, "m")
+    chunks.token(token(tool_calls=({"function": {"name": "a"}},)))
+    assert decoded(chunks.end(None, "stop", TOLD))["choices"][0]["finish_reason"] == "tool_calls"
+
+
 def test_usage_has_no_choice() -> None:
     tail = Chunks("t", 1, "m", usage=True).tail(Tokens(prompt=1, output=2))
     assert tail.endswith(DONE)

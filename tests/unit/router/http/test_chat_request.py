@@ -71,3 +71,10 @@ def test_a_chats_side_task_is_in_the_background_and_leaves_its_session_alone() -
     assert (task.urgency, task.session) == ("background", None)
     _, task = chat_task(HI, {"x-openwebui-chat-id": "c1", "x-headrace-task-kind": ""}, Fleet())
     assert (task.urgency, task.session) == ("interactive", "c1")
+
+
+def test_tools_that_are_not_allowed_are_not_shown() -> None:
+    tools = [{"type": "function", "function": {"name": name}} for name in ("read", "write")]
+    choice = {"type": "allowed_tools", "allowed_tools": {"mode": "auto", "tools": tools[:1]}}
+    _, task = chat_task({**HI, "tools": tools, "tool_choice": choice}, {}, Fleet())
+    assert task.body.extra == {"tools": tools[:1], "tool_choice": "auto"}
