@@ -4,16 +4,22 @@ from __future__ import annotations
 
 from collections import Counter
 
+import msgspec
 import pytest
 from hypothesis import given, strategies as st
 
 from schemas.events import Verdict
 from services.router.policy.plugin import Case, LastServed, Pairing
 from services.router.policy.plugins import PLUGINS
-from services.router.policy.routes import Target, route_by
+from services.router.policy.request import RouteRequest
+from services.router.policy.routes import DecisionService, Route, RouteBy, Target, route_by
+from services.router.policy.settle import settle
+from services.router.policy.verdicts import BODY_BYTES_MAX, http_question
 from services.router.policy.votes import best_of, tally
 from support.contending import contenders, owner_of
+from support.fleets import fleet, worker
 
+ASKS = RouteRequest(prompt_tokens=100)
 SESSION = Case(session="chat-7")
 STAY, TIE, MOVE = "stay", "tie", "move"
 
@@ -145,6 +151,26 @@ def test_the_weights_of_plugins_that_were_given_none() -> None:
     assert [PLUGINS[name].weight for name in ("session_affinity", "least_in_flight", "decision_service")] == [1, 1, 10]
 
 
+def test_the_share_of_a_target_weight_is_the_same_whatever_its_number_of_workers() -> None:
+    """100 and 300 are 25 % and 75 %, the first on five machines and the second on one."""
+    one, other = targets(100, 300)
+    many = fleet(*(worker(f"w{n}", "m0") for n in range(5)), worker("w9", "m1"))
+    drawn: Counter[str] = Counter()
+    for _ in range(400):
+        settled = settle(Route(name="r", by="target_weight", targets=(one, other)), ASKS, many, lambda _: drawn)
+        assert settled.drawn is not None
+        drawn[settled.drawn.name] += 1
+    assert drawn == {"m0": 100, "m1": 300}
+
+
+@pytest.mark.parametrize("by", ["target_weight", "round_robin", "policy"])
+def test_a_fallback_target_is_never_a_candidate(by: RouteBy) -> None:
+    spare, there = Target(model="spare"), fleet(worker("w0", "m0"), worker("w9", "spare"))
+    among = targets(1.0 if by == "target_weight" else 0.0)
+    settled = settle(Route(name="r", by=by, targets=among, fallback=(spare,)), ASKS, there, lambda _: {"m0": 1_000})
+    assert settled.allowed == among
+
+
 # -- decision service ------------------------------------------------------------------------------------------------------
 
 
@@ -161,6 +187,13 @@ def test_its_weight_is_ten_times_its_confidence(confidence: float) -> None:
     there = [Pairing(model="small", worker="a"), Pairing(model="large", worker="b")]
     counted = tally(Case(verdict=verdict), there, {"decision_service": PLUGINS["decision_service"].weight})
     assert sum(counted.totals) == pytest.approx(10 * confidence)
+
+
+def test_it_has_3_s_and_is_shown_64_kib() -> None:
+    assert DecisionService().timeout_s == 3.0
+    assert BODY_BYTES_MAX == 64 * 1024
+    shown = msgspec.json.decode(http_question(DecisionService(), {"small": "greetings"}, "a" * 100_000))["request"]
+    assert shown == "a" * 64 * 1024
 
 
 def test_an_absent_verdict_is_no_vote_and_leaves_the_decision_to_the_others() -> None:

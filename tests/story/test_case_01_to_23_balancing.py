@@ -21,7 +21,7 @@ from support.history import Entry
 from support.proving import MODEL, check_promises
 from support.stub_ollama import StubOllama
 from support.stub_server import Pace, StubServer
-from support.told_fleets import Machine, chat, chats, told_fleet, warmed
+from support.told_fleets import Machine, chat, chats, ids, told_fleet, warmed
 
 SERIAL_S = {"quick": 0.1, "middle": 0.3, "slow": 0.9}
 BURST, AT_ONCE, BEST_OF_OTHERS_S = 60, 6, 5.4
@@ -65,6 +65,37 @@ async def test_case_02_a_killed_preferred_machine_is_left_and_taken_back(tmp_pat
         lost = [(e.event.task, e.event.failure) for e in log if isinstance(e.event, AttemptFailed)]
         assert (running, "lost") in lost
         check_promises(log, [running])
+
+
+WEIGHTED = """\
+[both]
+targets = [{ model = "MODEL", worker = "gpu", weight = 10 }, { model = "MODEL", worker = "cpu", weight = 1 }]
+"""
+
+
+async def test_case_02_of_weights_10_to_1_the_preferred_machine_is_killed_mid_run_and_preferred_again(
+    tmp_path: Path,
+) -> None:
+    """A preference is no load: both are equally fast. Killed over a running answer, everything goes to the other one, that answer
+    too; back, it has its ten of eleven again."""
+    gpu = StubOllama({MODEL: Pace(token_s=0.005)})
+    machines = {"gpu": Machine(gpu), "cpu": Machine(StubOllama({MODEL: Pace(token_s=0.005)}))}
+    (tmp_path / "routes.toml").write_text(WEIGHTED.replace("MODEL", MODEL))
+    async with told_fleet(tmp_path, machines) as proof:
+        ask = {"model": "both", "max_tokens": 5}
+        assert Counter(await chats(proof, 11, at_once=1, **ask)) == {"gpu": 10, "cpu": 1}
+        gpu.gate.clear()
+        running = await proof.submit(**ask)
+        await proof.until(running, "running")
+        await proof.kill("worker gpu")
+        gpu.gate.set()
+        assert [(await chat(proof, **ask))[0] for _ in range(3)] == ["cpu"] * 3
+        ended = await proof.ended(running)
+        assert (ended["status"]["state"], ended["status"]["worker"]) == ("completed", (await ids(proof))["cpu"])
+        await proof.back("worker gpu")
+        await proof.quiet()
+        assert Counter(await chats(proof, 11, at_once=1, **ask)) == {"gpu": 10, "cpu": 1}
+        check_promises(await proof.log(), [running])
 
 
 async def test_case_06_a_full_backend_is_passed_over_and_not_cast_out(tmp_path: Path) -> None:
