@@ -89,7 +89,7 @@ def chat_task(values: dict[str, Any], headers: Mapping[str, str], fleet: Fleet) 
         top_p=request.top_p,
         seed=request.seed,
     )
-    body = Body(messages=check_messages(request.messages), extra=narrowed(check_extra(given(values, TAKEN))))
+    body = Body(messages=check_messages(request.messages), extra=narrowed(given(values, TAKEN)))
     return request, task_of(body, options, request.model, request.headrace, asker, fleet)
 
 
@@ -104,6 +104,7 @@ def task_of(
     body: Body, options: Options, model: str | None, said: RoutedConstraints | None, asker: Asker, fleet: Fleet
 ) -> NewTask:
     """A task of a surface that is not ours: what it says in its own fields, and in the object ``headrace``."""
+    check_extra(body.extra)
     said = said or RoutedConstraints()
     return NewTask(
         client=asker.client,

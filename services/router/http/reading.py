@@ -27,10 +27,17 @@ PATIENCE_S = 30.0
 PACE_BYTES_S = 16 * 1024
 """A body may take ``PATIENCE_S``, and a second more for each 16 KiB: a tenth of what a bad mobile network carries."""
 
-_FORMS: tuple[tuple[str, type, str], ...] = (
-    ("tools", list, "a list of tools"),
-    ("response_format", dict, "an object with a type"),
+_NUMBERS = (
+    "top_k", "min_p", "typical_p", "repeat_last_n", "repeat_penalty", "presence_penalty", "frequency_penalty",
+)  # fmt: skip
+_FORMS: tuple[tuple[str, tuple[type, ...], str], ...] = (
+    ("tools", (list,), "a list of tools"),
+    ("response_format", (dict,), "an object with a type"),
+    ("chat_template_kwargs", (dict,), "an object"),
+    ("stop", (str, list), "a text or a list of texts"),
+    *((name, (int, float), "a number") for name in _NUMBERS),
 )
+"""Ollama answers a wrong one with 500: the request would be tried again elsewhere, and the machine be thought faulty."""
 
 T = TypeVar("T")
 
@@ -137,9 +144,17 @@ def check_messages(messages: Iterable[Any]) -> tuple[dict[str, Any], ...]:
 
 def check_extra(extra: dict[str, Any], prefix: str = "") -> dict[str, Any]:
     """What goes to the backend as it came; only what is read on the way, or translated for some, must have its form."""
-    for name, kind, words in _FORMS:
-        if (value := extra.get(name)) is not None and not isinstance(value, kind):
+    for name, kinds, words in _FORMS:
+        if (value := extra.get(name)) is not None and (not isinstance(value, kinds) or isinstance(value, bool)):
             raise BadRequest(f"{prefix}{name} is a {type(value).__name__}; expected {words}", f"{prefix}{name}")
+    for at, text in enumerate(extra.get("stop") or ()):
+        if not isinstance(text, str):
+            raise BadRequest(f"{prefix}stop[{at}] is a {type(text).__name__}; expected a text", f"{prefix}stop[{at}]")
+    schema, field = (extra.get("response_format") or {}).get("json_schema"), f"{prefix}response_format.json_schema"
+    if schema is not None and not isinstance(schema, dict):
+        raise BadRequest(f"{field} is a {type(schema).__name__}; expected an object with name and schema", field)
+    if (inner := (schema or {}).get("schema")) is not None and not isinstance(inner, dict):
+        raise BadRequest(f"{field}.schema is a {type(inner).__name__}; expected an object", f"{field}.schema")
     return extra
 
 

@@ -35,12 +35,34 @@ def test_a_developer_speaks_as_the_system_which_every_template_knows() -> None:
 
 
 @pytest.mark.parametrize(
-    ("field", "value"), [("tools", {}), ("response_format", "json"), ("response_format", ["json"])]
+    ("field", "value", "at"),
+    [
+        ("tools", {}, "tools"),
+        ("response_format", "json", "response_format"),
+        ("response_format", {"type": "json_schema", "json_schema": "x"}, "response_format.json_schema"),
+        (
+            "response_format",
+            {"type": "json_schema", "json_schema": {"schema": 7}},
+            "response_format.json_schema.schema",
+        ),
+        ("chat_template_kwargs", ["enable_thinking"], "chat_template_kwargs"),
+        ("stop", 7, "stop"),
+        ("stop", {"a": "b"}, "stop"),
+        ("stop", ["a", 7], "stop[1]"),
+        ("top_k", "40", "top_k"),
+        ("presence_penalty", True, "presence_penalty"),
+    ],
 )
-def test_what_is_translated_for_a_backend_must_have_its_form(field: str, value: Any) -> None:
-    with pytest.raises(BadRequest, match=f"{field} is a ") as caught:
+def test_what_is_translated_for_a_backend_must_have_its_form(field: str, value: Any, at: str) -> None:
+    with pytest.raises(BadRequest, match="; expected a") as caught:
         chat_task({**HI, field: value}, {}, Fleet())
-    assert caught.value.field == field
+    assert caught.value.field == at
+
+
+def test_what_has_its_form_goes_on_as_it_came() -> None:
+    form = {"type": "json_schema", "json_schema": {"name": "n", "schema": {"type": "object"}}}
+    extra = {"stop": "a", "top_k": 40.0, "min_p": 0, "response_format": form, "chat_template_kwargs": {"a": 1}}
+    assert chat_task({**HI, **extra}, {}, Fleet())[1].body.extra == extra
 
 
 def test_the_newer_limit_stands_over_the_older() -> None:

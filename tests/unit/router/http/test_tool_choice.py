@@ -38,6 +38,11 @@ def test_nothing_allowed_is_nothing_shown(tools: Any) -> None:
     assert narrowed({"tools": TOOLS, "tool_choice": choice}) == {}
 
 
+def test_what_is_no_list_of_tools_is_left_to_whoever_checks_it() -> None:
+    extra = {"tools": 7, "tool_choice": {"type": "allowed_tools", "mode": "auto"}}
+    assert narrowed(extra) is extra
+
+
 @pytest.mark.parametrize("choice", ["auto", "none", tool("read"), None, 7])
 def test_every_other_choice_goes_on_as_it_came(choice: Any) -> None:
     extra = {"tools": TOOLS, "tool_choice": choice}
