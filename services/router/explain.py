@@ -131,6 +131,8 @@ def hold_words(reason: str) -> str:
     told = detail.strip() or (reason.strip() if meaning is None else "")
     if meaning is None:
         return f"Waits: {told}."
+    if told.startswith(meaning):
+        return f"Waits: {told}."
     return f"Waits: {meaning} ({told})." if told else f"Waits: {meaning}."
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from schemas.events import Times
 from services.router.http.app import create_app
 from services.router.http.page.words import WORDS
 from services.router.http.serving import serving
@@ -51,6 +52,8 @@ async def browser() -> AsyncIterator[Any]:
 
 async def plays(play: Play) -> None:
     await play.start()
+    for line in ANSWER.splitlines(keepends=True) * 8:
+        await play.say(thinking=line)
     for line in ANSWER.splitlines(keepends=True):
         await play.say(line)
     await play.complete()
@@ -107,7 +110,38 @@ async def test_code_scrolls_in_its_own_box_by_keyboard_too(browser: Any, locale:
         await page.keyboard.press("ArrowRight")
         assert await page.evaluate("document.activeElement.matches('pre')")
         await eventually(lambda: scrolled(code))
+        await answer.locator(".thinking summary").click()
         assert await faults(page) == []
+
+
+@pytest.mark.parametrize("locale", ["en-GB", "ja-JP"])
+async def test_who_waits_is_told_why_and_who_answers_in_the_end(browser: Any, locale: str) -> None:
+    router = MemoryRouter(None)
+    at = int(locale == "ja-JP")
+    async with (
+        serving(create_app(router), "127.0.0.1", 0, drain_s=1) as url,
+        opened(browser, url, locale=locale) as page,
+    ):
+        await until_live(page)
+        answer = await asked(page, "sort it")
+        title, told = answer.locator("h3"), answer.locator(".told-of")
+        assert await title.inner_text() == f"{WORDS['domain'][at]} general → qwen3 @ desktop"
+        await router.last.move(reason="no_worker: laptop is paused", model="llama3", expected_worker="w-2")
+        await told.filter(has_text="laptop is paused").wait_for()
+        assert (WORDS["hold_no_worker"][at] in await told.inner_text()) == bool(at)
+        assert WORDS["start_unknown"][at] in await told.inner_text()
+        assert "llama3 @ laptop" in await title.inner_text()
+        await router.last.move(reason="busy", eta_s=12.0)
+        await told.filter(has_text=WORDS["hold_busy"][at]).wait_for()
+        assert WORDS["starts_in"][at] in await told.inner_text()
+        await router.last.start(worker="w-1", model="smollm2:135m")
+        await router.last.move(ran_s=0.5, ends_s=2.0)
+        await told.filter(has_text=WORDS["predicted"][at]).wait_for()
+        await router.last.complete("Done.", times=Times(total_s=3.0, source="backend"))
+        await answer.locator(".judging").wait_for()
+        seconds = [WORDS["unit_s"][at].format(number) for number in ("3.0", "2.5")]
+        assert f"{seconds[0]} ({WORDS['predicted'][at]} {seconds[1]})" in await told.inner_text()
+        assert "smollm2:135m @ desktop" in await title.inner_text() and await faults(page) == []
 
 
 async def test_everybody_who_is_compared_is_shown_so(browser: Any) -> None:

@@ -18,7 +18,7 @@ import pytest
 
 from schemas.demands import Measuring
 from schemas.errors import HeadraceError
-from schemas.events import Choice
+from schemas.events import Choice, Measure
 from services.router.fleet import Fleet
 from services.router.http.access import Access
 from services.router.http.app import create_app
@@ -217,6 +217,33 @@ async def test_whoever_looks_is_told_what_changes_and_no_more(wire: httpx.AsyncC
     again, told = await anext(stranger)
     assert again == last and told["regions"]["running"]["order"] == ["t1"]
     await stranger.aclose()
+
+
+async def test_a_quality_that_nobody_judged_says_so(
+    http: httpx.AsyncClient, router: MemoryRouter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await http.post("/route", json={"prompt": "hi"})
+    decided = router._decision(router.last.asked)
+
+    async def shown(quality: Measure) -> str:
+        candidate = msgspec.structs.replace(decided.candidates[0], quality=quality)
+        routed = msgspec.structs.replace(decided, candidates=(candidate,))
+        monkeypatch.setattr(router, "_decision", lambda _asked: routed)
+        return (await http.get("/page/explain/t1?part=1")).text
+
+    guess, judged = WORDS["guess"][0], WORDS["evidence"][0]
+    assert f">48 of 100, {guess}<" in await shown(Measure(value=0.48, level="prior", n=0))
+    assert f">70 of 100, 3 {judged}<" in await shown(Measure(value=0.7, level="model", n=3))
+
+
+async def test_what_is_unknown_looks_it_in_both_languages(http: httpx.AsyncClient, router: MemoryRouter) -> None:
+    silent = msgspec.structs.replace(DESKTOP, alive=False)
+    router.view = Fleet(workers={silent.id: silent})
+    router.script = None
+    await http.post("/route", json={"prompt": "hi", "constraints": {"domain": "unknown"}})
+    html = await page(http, **{"accept-language": "ja"})
+    assert WORDS["unknown_silent"][1] in html and "<meter" not in html
+    assert f'unknown" data-why data-key="why" href="/page/explain/t1">{WORDS["unknown"][1]}</a>' in html
 
 
 async def test_nobody_looks_and_nothing_is_computed(

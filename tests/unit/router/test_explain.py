@@ -138,6 +138,10 @@ def test_a_released_task_says_whom_it_waits_for() -> None:
     ("reason", "words"),
     [
         ("model_full: qwen3 has 2 running", "Waits: as many tasks of this model run as may (qwen3 has 2 running)."),
+        (
+            "busy: every machine that could answer is busy; desk is free in about 2 s",
+            "Waits: every machine that could answer is busy; desk is free in about 2 s.",
+        ),
         ("waiting_for_faster(desk, 4)", "Waits: a faster machine is worth waiting for."),
         ("no_worker", "Waits: no machine that holds the model is there."),
         ("something new: the words", "Waits: the words."),

@@ -14,6 +14,7 @@ import msgspec
 from markupsafe import Markup
 
 from schemas.scales import BOUNDS, Of, step
+from services.router.domains import UNKNOWN
 from services.router.http.page.regions import Region
 from services.router.http.page.rendering import template
 from services.router.http.page.rows import Row, seen
@@ -103,10 +104,18 @@ class ShownMap(msgspec.Struct, frozen=True, kw_only=True):
 
 def shown(found: HeatMap, words: Mapping[str, str]) -> ShownMap:
     rows = tuple(
-        (row.model, row.domain or "", tuple(_block(found, block) for block in row.blocks)) for row in found.rows
+        (row.model, _domain(row.domain or "", words), tuple(_block(found, block) for block in row.blocks))
+        for row in found.rows
     )
+    columns = found.columns
+    if found.of == "quality":
+        columns = tuple(_domain(name, words) for name in columns)
     more = found.rows_total - len(found.rows) + found.columns_total - len(found.columns)
-    return ShownMap(of=found.of, columns=found.columns, rows=rows, more=more, bounds=_bounds(found.of, words))
+    return ShownMap(of=found.of, columns=columns, rows=rows, more=more, bounds=_bounds(found.of, words))
+
+
+def _domain(label: str, words: Mapping[str, str]) -> str:
+    return words["unknown"] if label == UNKNOWN.label else label
 
 
 def _bounds(of: Of, words: Mapping[str, str]) -> tuple[str, ...]:

@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from schemas.events import AnyEvent, TaskRouted
+from schemas.events import AnyEvent, Measure, TaskRouted
 from services.router.decision_words import Names, Parts, decision_words, named, parts_of
 from services.router.explain import story_words
 from services.router.port import TaskStatus
@@ -15,7 +15,8 @@ PARTS = Parts.__struct_fields__
 
 
 class CandidateView(msgspec.Struct, frozen=True, kw_only=True):
-    """``parts`` in the order of ``PARTS``, None where unknown (the cost counts the worst case); ``more`` than the chosen."""
+    """``parts`` in the order of ``PARTS``, None where unknown (the cost counts the worst case); ``more`` than the chosen.
+    ``n`` measurements of its ``rate``, and ``points_n`` of its ``points`` of 100; 0 where that is a guess."""
 
     model: str
     on: str
@@ -24,6 +25,8 @@ class CandidateView(msgspec.Struct, frozen=True, kw_only=True):
     more: float
     rate: float | None
     n: int
+    points: float
+    points_n: int
     chosen: bool
 
 
@@ -72,8 +75,14 @@ def _candidates(routed: TaskRouted, names: Names) -> tuple[CandidateView, ...]:
                 cost=each.cost_s,
                 more=each.cost_s - (best.cost_s if best is not None else 0.0),
                 rate=each.decode.value,
-                n=each.decode.n if each.decode.level != "prior" else 0,
+                n=_samples(each.decode),
+                points=100 * (each.quality.value or 0.0),
+                points_n=_samples(each.quality),
                 chosen=each is best,
             )
         )
     return tuple(rows)
+
+
+def _samples(measure: Measure) -> int:
+    return 0 if measure.level == "prior" else measure.n

@@ -25,7 +25,7 @@ from services.router.http.page.explaining import explained
 from services.router.http.page.rendering import packed, prepare, rendered, static
 from services.router.http.page.sign_in import KEY, cookie_of, look_of, page_headers, sign_in_page, wants_html
 from services.router.http.page.watching import Watchers, Watching
-from services.router.http.page.words import LANGUAGES, Language, measuring_words, words_of
+from services.router.http.page.words import LANGUAGES, WORDS, Language, measuring_words, words_of
 from services.router.http.problems import Problem, UnknownTask
 from services.router.http.reading import read_body
 from services.router.http.tries import Tries
@@ -37,7 +37,8 @@ SCRIPT_WORDS = (
     "live", "offline", "unit_s", "unit_min", "unit_h", "soon", "late", "thanks", "starts_in", "place", "restarted",
     "predicted", "tokens_s", "left_out", "state_waiting", "state_released", "state_running", "state_completed",
     "state_failed", "state_cancelled", "state_dead", "copied", "queue", "verdict_better", "verdict_tie",
-    "verdict_none", "failed_to_send",
+    "verdict_none", "failed_to_send", "start_unknown", "domain", "unknown",
+    *(key for key in WORDS if key.startswith("hold_")),
 )  # fmt: skip
 
 

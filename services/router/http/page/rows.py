@@ -13,11 +13,13 @@ from typing import Any
 
 import msgspec
 
+from services.router.domains import UNKNOWN
 from services.router.fleet import Fleet, WorkerView
 from services.router.http.fleet_rows import WorkerRow, worker_row
 from services.router.port import Rise, TaskStatus
 
 TAKE_WORK = ("ready", "stale")
+SILENT = "silent"
 MODELS_MOST = 12
 """Of one machine; a hub with hundreds of models says how many more."""
 _TO_BASE_32 = str.maketrans("jkmnpqrstvwxyz", "ijklmnopqrstuv")
@@ -55,7 +57,8 @@ class MachineView(msgspec.Struct, frozen=True, kw_only=True):
 
 class TaskView(msgspec.Struct, frozen=True, kw_only=True):
     """Instants are Unix time; ``due`` is when what is late should have ended. ``on`` is the machine's name, ``reason`` a hold's
-    code and words or the choice's words, ``trouble`` why it ended badly."""
+    code and words or the choice's words, ``first`` whom these are about where it is somebody else now, ``trouble`` why it ended
+    badly. ``domain`` None: unknown."""
 
     task: str
     state: str
@@ -65,6 +68,7 @@ class TaskView(msgspec.Struct, frozen=True, kw_only=True):
     model: str | None
     on: str | None
     reason: str
+    first: str = ""
     trouble: str = ""
     rises: tuple[Rise, ...] = ()
     since: float | None = None
@@ -94,7 +98,7 @@ def seen(fleet: Fleet, queue: Iterable[TaskStatus], recent: Iterable[TaskStatus]
 
 
 def machine_row(worker: WorkerView) -> Row:
-    told = worker_row(worker)
+    told = worker_row(worker if worker.alive else _unheard(worker))
     resident = told.resident
     held = sorted(
         (Held(name=name, loaded=None if resident is None else name in resident) for name in told.models),
@@ -111,6 +115,13 @@ def machine_row(worker: WorkerView) -> Row:
     known_by = (told.name, told.state, told.paused, told.slots, told.free, told.models, told.resident, told.backend)
     tells = (_twentieths(told.others_use), _rounded(told.wait_s), tuple(sorted(told.unknown.items())))
     return Row(id=told.id, known_by=known_by, tells=tells, view=view)
+
+
+def _unheard(worker: WorkerView) -> WorkerView:
+    """What it said last is no news of what it is doing."""
+    return msgspec.structs.replace(
+        worker, free=None, running=None, wait_s=None, resident=None, others_use=None, others_reason=SILENT
+    )
 
 
 def waiting_row(task: TaskStatus, names: Mapping[str, str], now: float) -> Row:
@@ -132,9 +143,14 @@ def running_row(task: TaskStatus, names: Mapping[str, str], now: float) -> Row:
 
 
 def decision_row(task: TaskStatus, names: Mapping[str, str]) -> Row:
-    reason = task.choice.reason if task.choice is not None else ""
-    view = _view(task, names, reason)
-    return Row(id=task.task, known_by=(view.state, view.model, view.on, reason), view=view)
+    choice = task.choice
+    view = _view(task, names, choice.reason if choice is not None else "")
+    if choice is not None:
+        on = view.on if choice.worker is None else names.get(choice.worker, choice.worker)
+        if (choice.model, on) != (view.model, view.on):
+            first = choice.model if choice.worker is None else f"{choice.model} @ {on}"
+            view = msgspec.structs.replace(view, first=first)
+    return Row(id=task.task, known_by=(view.state, view.model, view.on, view.reason), view=view)
 
 
 def made_at(task: str) -> float | None:
@@ -160,7 +176,7 @@ def _view(
         state=task.state,
         client=task.client,
         kind=task.kind,
-        domain=task.domain,
+        domain=None if task.domain == UNKNOWN.label else task.domain,
         model=task.model,
         on=names.get(worker, worker) if worker is not None else None,
         reason=reason,

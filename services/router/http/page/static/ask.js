@@ -9,13 +9,33 @@ const stopButton = document.getElementById("stop");
 const compareButton = document.getElementById("compare");
 let running = null; // { controller, task }
 
+// A machine's name as the list of machines has it; that of one that left is its id.
+function nameOf(worker) {
+  return worker && (document.querySelector(`[data-region="fleet"] tr[data-id="${CSS.escape(worker)}"] bdi`)?.textContent ?? worker);
+}
+
+function who(model, machine) { return model ? (machine ? `${model} @ ${machine}` : model) : "…"; }
+
+// Why a task waits, as row_waiting.html has it: the router's own sentences are English.
+function held(reason) {
+  const [code, ...rest] = reason.split(":"), detail = rest.join(":").trim();
+  const meaning = words[`hold_${code.trim().split("(")[0]}`] ?? code;
+  if (!detail) return meaning;
+  return document.documentElement.lang === "en" ? detail : `${meaning} (${detail})`;
+}
+
 class Answer {
   constructor(title) {
     this.root = document.getElementById("answer").content.firstElementChild.cloneNode(true);
-    this.root.querySelector("h3").textContent = title;
+    this.title(title);
     this.text = this.root.querySelector(".text");
     this.status = this.root.querySelector(".told-of");
     answers.append(this.root);
+  }
+
+  title(text) {
+    const title = this.root.querySelector("h3");
+    if (title.textContent !== text) title.textContent = text;
   }
 
   say(words) { if (this.status.textContent !== words) this.status.textContent = words; }
@@ -32,7 +52,13 @@ class Answer {
   state(status) {
     const parts = [words[`state_${status.state}`] ?? status.state];
     if (status.position !== null) parts.push(`${words.place} ${status.position}`);
-    if (status.eta_s !== null && status.state === "waiting") parts.push(`${words.starts_in} ${toGo(status.eta_s)}`);
+    if (status.state === "waiting") {
+      parts.push(status.eta_s === null ? words.start_unknown : `${words.starts_in} ${toGo(status.eta_s)}`);
+      if (status.reason) parts.push(held(status.reason));
+    } else if (status.ends_s != null) {
+      this.predicted = `${words.predicted} ${span(status.ran_s + status.ends_s)}`;
+      parts.push(this.predicted);
+    }
     this.say(parts.join(" · "));
   }
 
@@ -46,8 +72,10 @@ class Answer {
     const { status, worker_name: on, answer } = end;
     if (answer && !this.text.textContent) this.text.textContent = answer.text;
     const parts = [words[`state_${status.state}`] ?? status.state];
-    if (status.model) parts.push(on ? `${status.model} @ ${on}` : status.model);
-    if (status.times?.total_s != null) parts.push(span(status.times.total_s));
+    if (status.model) parts.push(who(status.model, on));
+    if (status.times?.total_s != null) {
+      parts.push(span(status.times.total_s) + (this.predicted && !compare ? ` (${this.predicted})` : ""));
+    }
     if (status.times?.decode_s && status.tokens?.output) {
       parts.push(`${(status.tokens.output / status.times.decode_s).toFixed(1)} ${words.tokens_s}`);
     }
@@ -140,15 +168,20 @@ async function ask(mine, prompt, choice) {
   const submitted = await (await call("/route", asked)).json();
   mine.task = submitted.task;
   const decided = submitted.decision;
-  const who = decided?.model ? `${decided.model}${decided.worker_name ? ` @ ${decided.worker_name}` : ""}` : "…";
-  const seconds = decided?.expected_s != null ? ` · ${words.predicted} ${span(decided.expected_s)}` : "";
-  const answer = new Answer(`${submitted.domain.label} → ${who}${seconds}`);
+  const domain = submitted.domain.label === "unknown" ? words.unknown : submitted.domain.label;
+  const title = (model, machine) => `${words.domain} ${domain} → ${who(model, machine)}`;
+  const answer = new Answer(title(decided?.model, decided?.worker_name));
   const response = await fetch(`/task/${submitted.task}/stream`, { signal: mine.controller.signal });
   for await (const { name: event, data } of events(response)) {
     if (event === "token") answer.token(data);
-    else if (event === "status") answer.state(data);
-    else if (event === "restart") answer.restart(data.reason);
-    else if (event === "end") answer.end(data);
+    else if (event === "status") {
+      answer.state(data);
+      if (data.model) answer.title(title(data.model, nameOf(data.worker ?? data.expected_worker)));
+    } else if (event === "restart") answer.restart(data.reason);
+    else if (event === "end") {
+      answer.end(data);
+      if (data.worker_name) answer.title(title(data.status.model, data.worker_name));
+    }
     else if (event === "error") answer.say(data.message);
   }
 }

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from schemas.events import Choice, Removal, TaskRouted
+from schemas.events import Choice, Measure, Removal, TaskRouted
 from services.router.http.page.explaining import PARTS, explained
 from services.router.port import TaskStatus
 from support import builders
@@ -37,9 +37,14 @@ def test_an_unknown_wait_is_unknown_and_a_guess_has_no_samples() -> None:
         found,
         predicted=msgspec.structs.replace(found.predicted, wait_s=None),
         decode=msgspec.structs.replace(found.decode, level="prior", n=7),
+        quality=Measure(value=0.48, level="prior", n=0),
     )
     (row,) = explained(STATUS, routed(candidates=(unknown,)), (), {})["candidates"]
     assert row.parts[PARTS.index("wait_s")] is None and row.n == 0 and row.on == "w-1"
+    assert (round(row.points), row.points_n) == (48, 0)
+    judged = msgspec.structs.replace(found, quality=Measure(value=0.7, level="model", n=3))
+    (row,) = explained(STATUS, routed(candidates=(judged,)), (), {})["candidates"]
+    assert (round(row.points), row.points_n) == (70, 3)
 
 
 def test_a_choice_of_whichever_machine_takes_it_first_marks_the_best_of_its_model() -> None:

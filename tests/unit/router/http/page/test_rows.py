@@ -6,8 +6,9 @@ import time
 
 import msgspec
 
+from schemas.events import Choice
 from services.router.fleet import Fleet
-from services.router.http.page.rows import machine_row, made_at, running_row, seen, waiting_row
+from services.router.http.page.rows import decision_row, machine_row, made_at, running_row, seen, waiting_row
 from services.router.port import Rise, TaskStatus
 from services.runtime.ids import new_id
 from support.router_port import DESKTOP, LAPTOP
@@ -37,6 +38,30 @@ def test_what_a_machine_does_not_say_is_unknown() -> None:
     view = machine_row(LAPTOP).view
     assert [held.loaded for held in view.models] == [None]
     assert view.worker.free is None and view.worker.unknown["others_use"] == "no_agent"
+
+
+def test_what_a_silent_machine_said_last_is_no_news() -> None:
+    view = machine_row(msgspec.structs.replace(DESKTOP, alive=False, others_use=0.3)).view
+    told = view.worker
+    assert (told.state, told.free, told.others_use, told.wait_s) == ("silent", None, None, None)
+    assert told.unknown["others_use"] == "silent" and [held.loaded for held in view.models] == [None, None]
+    assert told.slots == 2 and not view.takes_work
+
+
+def test_a_domain_that_nobody_could_tell_is_unknown() -> None:
+    assert waiting_row(msgspec.structs.replace(WAITING, domain="unknown"), NAMES, 1.0).view.domain is None
+    assert waiting_row(msgspec.structs.replace(WAITING, domain="code"), NAMES, 1.0).view.domain == "code"
+
+
+def test_a_reason_says_whom_it_is_about_where_somebody_else_answers() -> None:
+    choice = Choice(model="qwen3", worker="w-1", reason="the least")
+    task = msgspec.structs.replace(WAITING, state="completed", worker="w-1", choice=choice)
+    other = msgspec.structs.replace(task, model="gemma3")
+    moved = msgspec.structs.replace(task, worker="w-2")
+    anywhere = msgspec.structs.replace(other, choice=msgspec.structs.replace(choice, worker=None))
+    rows = [decision_row(each, NAMES | {"w-2": "laptop"}) for each in (task, other, moved, anywhere)]
+    assert [row.view.first for row in rows] == ["", "qwen3 @ desktop", "qwen3 @ desktop", "qwen3"]
+    assert {row.view.reason for row in rows} == {"the least"}
 
 
 def test_loaded_models_come_first_and_hundreds_are_counted() -> None:
