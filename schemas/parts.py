@@ -229,8 +229,8 @@ class Times(Part, frozen=True, kw_only=True):
 
 class ModelInfo(Part, frozen=True, kw_only=True):
     """A model as one backend holds it. ``name`` is canonical, ``backend_name`` what the backend calls it. ``capabilities`` are
-    what the backend says that it can do, ``lacks`` what it says that it cannot; of the rest nothing is known. ``family`` and
-    ``parameter_size`` ("134.52M") are the backend's words."""
+    what the backend says that it can do, ``lacks`` what it says that it cannot; of the rest nothing is known. ``family``,
+    ``parameter_size`` ("134.52M") and ``parameters`` (its defaults of a request, a line each) are the backend's words."""
 
     name: str
     backend_name: str
@@ -246,6 +246,7 @@ class ModelInfo(Part, frozen=True, kw_only=True):
     family: str | None = None
     families: tuple[str, ...] = ()
     parameter_size: str | None = None
+    parameters: str | None = None
 
 
 class Loaded(Part, frozen=True, kw_only=True):

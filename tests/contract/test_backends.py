@@ -317,6 +317,7 @@ async def test_ollama_thinks_as_far_as_was_asked_where_the_model_can() -> None:
 async def test_what_a_model_is_and_takes_is_known_where_its_server_says_it(served: Served) -> None:
     await whole(served.backend, ask(served.model))
     found = next(model for model in await served.backend.inventory() if served.model in (model.name, *model.aliases))
+    assert found.parameters is None or served.kind == "ollama"
     assert found.memory is None or served.kind == "ollama", "the others say how large a file is, not what it takes"
     if served.stub is None:
         assert found.parameter_size == "134.52M"
@@ -324,6 +325,26 @@ async def test_what_a_model_is_and_takes_is_known_where_its_server_says_it(serve
         assert (found.family, found.families) == ("llama", ("llama",))
         assert found.memory is not None and found.memory.bytes and found.memory.vram_bytes == 0
         assert found.memory.expires_at is not None and found.memory.expires_at > 1.7e9
+
+
+@pytest.mark.parametrize(
+    ("told", "said"),
+    [
+        ('stop "b"\n\nnum_ctx 8192\nstop "a"', 'num_ctx 8192\nstop "b"\nstop "a"'),
+        ('num_ctx 8192\nstop "b"\nstop "a"\n', 'num_ctx 8192\nstop "b"\nstop "a"'),
+        ("", None),
+        (None, None),
+        (f'stop "{"x" * 4_000}"', None),
+    ],
+)
+async def test_ollamas_defaults_of_a_model_read_the_same_each_time_it_is_asked(
+    told: str | None, said: str | None
+) -> None:
+    async with ollama_stand_in() as stub:
+        stub.pages["/api/show"] |= {"parameters": told}
+        backend = await detect(stub.url)
+        assert {model.parameters for model in await backend.inventory()} == {said}
+        await backend.aclose()
 
 
 async def test_lm_studio_says_whether_a_model_sees(http_lm_studio: Stub) -> None:

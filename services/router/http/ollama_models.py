@@ -24,6 +24,8 @@ FOREVER = "2318-01-01T00:00:00Z"
 """Where the machine does not say until when: a time left out would read as ``Stopping...``."""
 UNKNOWN_VRAM = -1
 """Without a ``size`` beside it the command line says ``Unknown``; 0 would be ``100% CPU``."""
+COLUMN = 30
+"""Ollama writes a parameter's value behind so many characters."""
 VIRTUAL = "headrace"
 EMBEDDING = "embedding"
 _GGUF = frozenset({"ollama", "llama.cpp"})
@@ -74,7 +76,21 @@ def show(name: str, fleet: Fleet, routes: Routes) -> dict[str, Any] | None:
         "model_info": _model_info(family, info.context),
         "capabilities": capabilities([info]),
         "modified_at": NEVER,
+        **({"parameters": said} if (said := _in_force(info)) else {}),
     }
+
+
+def _in_force(info: ModelInfo) -> str:
+    """Its machine's defaults of a request, as far as they hold for one that comes through here: the window is the one that it
+    gets, and how long an answer may become is said by the request or by ``[worker] max_tokens``."""
+    lines = []
+    for line in (info.parameters or "").splitlines():
+        name, *_ = line.split(maxsplit=1)
+        if name == "num_ctx" and info.context is not None:
+            line = f"{name:<{COLUMN}} {info.context}"
+        if name != "num_predict":
+            lines.append(line)
+    return "\n".join(lines)
 
 
 def details(info: ModelInfo, backend: str) -> dict[str, Any]:

@@ -92,6 +92,7 @@ def _info(model: BackendModel, table: Mapping[str, Any], known: Known) -> ModelI
         family=model.family,
         families=model.families,
         parameter_size=model.parameter_size,
+        parameters=model.parameters,
     )
 
 

@@ -37,6 +37,8 @@ KNOWN = ("tools", "vision", "thinking")
 _NOT_THERE = re.compile(r"pull model manifest: (?:file does not exist|404)")
 _REFUSED = re.compile(r"pull model manifest: 4\d\d|invalid model name|insecure protocol|unauthorized")
 """A registry's no: asking again does not help. Whatever else went wrong may be over later."""
+PARAMETERS_CHARS = 4_000
+"""A dozen words to stop at take 500. Longer ones would make each report heavy, and half of them would be untrue."""
 FETCHES_NOTHING = "image_urls"
 """Images come to it as base64 only."""
 
@@ -95,6 +97,7 @@ class Ollama:
             family=family,
             families=tuple(word for word in details.get("families") or () if wire.words(word)),
             parameter_size=wire.words(details.get("parameter_size")),
+            parameters=_parameters(shown),
             memory=_memory(running) if running is not None else None,
         )
 
@@ -232,6 +235,13 @@ def _configured_context(shown: dict[str, Any]) -> int | None:
         if name == "num_ctx" and value.strip().isdigit():
             return int(value)
     return None
+
+
+def _parameters(shown: dict[str, Any]) -> str | None:
+    """By name, since Ollama tells them in another order each time: a report would change without any news."""
+    lines = [line for line in str(shown.get("parameters") or "").splitlines() if line.strip()]
+    said = "\n".join(sorted(lines, key=lambda line: line.split(maxsplit=1)[0]))
+    return said if said and len(said) <= PARAMETERS_CHARS else None
 
 
 def _trained_context(shown: dict[str, Any]) -> int | None:

@@ -37,7 +37,8 @@ class Memory(msgspec.Struct, frozen=True, kw_only=True):
 class BackendModel(msgspec.Struct, frozen=True, kw_only=True):
     """A model under the backend's own name. ``aliases`` are further names of the very same thing. ``context`` is the window
     that a request really gets, None where the server does not say; ``context_max`` the most that it could get. ``lacks`` are
-    the capabilities that it says it has not, or that its kind of server has not. ``memory`` is told of a loaded model."""
+    the capabilities that it says it has not, or that its kind of server has not. ``memory`` is told of a loaded model,
+    ``parameters`` are its own defaults of a request, a line each."""
 
     name: str
     digest: str | None = None
@@ -52,6 +53,7 @@ class BackendModel(msgspec.Struct, frozen=True, kw_only=True):
     family: str | None = None
     families: tuple[str, ...] = ()
     parameter_size: str | None = None
+    parameters: str | None = None
     memory: Memory | None = None
 
 

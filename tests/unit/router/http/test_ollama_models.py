@@ -56,6 +56,26 @@ def test_what_a_model_is_is_the_machines_word_and_the_family_else_the_names() ->
     assert (row["details"]["family"], row["details"]["parameter_size"]) == ("smollm", "")
 
 
+TOLD = 'num_ctx                        8192\nnum_predict                    64\nstop                           "<|im_end|>"'
+
+
+def test_the_parameters_are_those_that_hold_for_a_request_of_ours_where_the_window_is_the_largest() -> None:
+    small = worker("a", model("smollm2", context=4096, parameters="temperature 0.1"))
+    large = worker("b", model("smollm2", context=16384, parameters=TOLD))
+    shown = show("smollm2", fleet(small, large), ROUTES)
+    assert shown is not None
+    assert shown["parameters"] == 'num_ctx                        16384\nstop                           "<|im_end|>"'
+    unsaid = show("smollm2", fleet(worker("a", model("smollm2", parameters=TOLD))), ROUTES)
+    assert unsaid is not None and unsaid["parameters"].splitlines()[0] == TOLD.splitlines()[0]
+
+
+def test_without_parameters_nothing_is_said_of_them() -> None:
+    for told in (None, "num_predict 64"):
+        shown = show("smollm2", fleet(worker("a", model("smollm2", parameters=told))), ROUTES)
+        assert shown is not None and "parameters" not in shown
+    assert "parameters" not in (show("auto", FLEET, ROUTES) or {})
+
+
 def test_a_route_is_never_taken_for_an_embedding_model() -> None:
     shown = {name: show(name, FLEET, ROUTES) for name in ("auto", "code")}
     assert [value["capabilities"] for value in shown.values() if value] == [["completion", "tools"], ["completion"]]
