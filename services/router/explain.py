@@ -129,9 +129,7 @@ def hold_words(reason: str) -> str:
     code, _, detail = reason.partition(":")
     meaning = _HOLDS.get(code.strip().partition("(")[0])
     told = detail.strip() or (reason.strip() if meaning is None else "")
-    if meaning is None:
-        return f"Waits: {told}."
-    if told.startswith(meaning):
+    if meaning is None or told.startswith(meaning):
         return f"Waits: {told}."
     return f"Waits: {meaning} ({told})." if told else f"Waits: {meaning}."
 
