@@ -12,6 +12,7 @@ import shutil
 from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -28,6 +29,7 @@ from services.cli.parts import BackendAt
 from services.runtime.bus import Bus
 from support.backends import (
     DONE,
+    Gate,
     Script,
     Stub,
     line,
@@ -38,6 +40,7 @@ from support.backends import (
     openai_usage,
     vllm_stand_in,
 )
+from support.eventually import eventually
 from support.proving import Json, Proof
 
 pytestmark = [
@@ -47,6 +50,8 @@ pytestmark = [
 
 NAME = "small"
 MODELS = f'[models]\n"{MODEL_NAME}" = "{NAME}"\n"m:latest" = "{NAME}"\n"org/m" = "{NAME}"\n'
+OFTEN = "[worker]\nheartbeat_s = 1.0\n"
+"""An idle machine that says so every 5 s is taken for silent (6 s) where it waits a second for a core, and a group for unsafe."""
 KINDS = {"fast": "llama.cpp", "slow": "llama.cpp", "box": "ollama", "rack": "vllm"}
 HI: list[Any] = [{"role": "user", "content": "Hi, who are you?"}]
 TOOL: dict[str, Any] = {
@@ -71,7 +76,7 @@ class Site(NamedTuple):
 async def site(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Site]:
     folder: Path = tmp_path_factory.mktemp("site")
     config = folder / "headrace.toml"
-    config.write_text(MODELS)
+    config.write_text(MODELS + OFTEN)
     async with AsyncExitStack() as running:
         box = await running.enter_async_context(ollama_stand_in())
         rack = await running.enter_async_context(vllm_stand_in())
@@ -98,17 +103,37 @@ async def chat(site: Site, machine: str, **asked: Any) -> Any:
     return await site.client.chat.completions.create(**(usual | asked))
 
 
+async def paused(site: Site, name: str) -> bool:
+    return bool((await site.proof.workers())[name]["state"] == "paused")
+
+
 # -- one name --------------------------------------------------------------------------------------------------------------
 
 
 async def test_one_name_is_answered_by_every_kind_of_server_through_one_group(site: Site) -> None:
+    """Nobody promises to spread what comes: a machine that answers faster than it is asked gets all of it. So the stand-ins keep
+    their first answers, beside which everything else waits, until a real server has given one."""
+    gate, held = Gate(), [name for name, kind in KINDS.items() if kind == "llama.cpp"]
+    site.box.scripts.append(Script([ollama_frame("Hi"), gate, ollama_done()], 200, "application/x-ndjson"))
+    rest = [openai_frame(None, "stop"), openai_usage(), DONE]
+    site.rack.scripts.append(Script([openai_frame("Hi"), gate, *rest], 200, "text/event-stream"))
+    for name in held:
+        (await site.proof.http.post(f"/workers/{name}/pause")).raise_for_status()
+        await eventually(partial(paused, site, name))
+
     async def ask(n: int) -> tuple[str, str, str]:
         raw = await site.client.chat.completions.with_raw_response.create(
             model=NAME, messages=[{"role": "user", "content": f"Say {n}."}], max_tokens=8
         )
         return raw.parse().model, raw.headers["x-headrace-worker"], raw.headers["x-headrace-task"]
 
-    answers = await asyncio.gather(*(ask(n) for n in range(30)))
+    asked = [asyncio.create_task(ask(n)) for n in range(30)]
+    await eventually(lambda: site.box.chats() and site.rack.chats())
+    for name in held:
+        (await site.proof.http.post(f"/workers/{name}/resume")).raise_for_status()
+    await asyncio.wait(asked, return_when=asyncio.FIRST_COMPLETED)  # only these two can end one
+    gate.opened.set()
+    answers = await asyncio.gather(*asked)
     machines, tasks = Counter(worker for _, worker, _ in answers), {task for _, _, task in answers}
     print(f"\n30 requests for {NAME!r}: {dict(machines)}")
     assert {model for model, _, _ in answers} == {NAME}
