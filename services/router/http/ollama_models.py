@@ -1,7 +1,7 @@
 """What does the fleet hold, in Ollama's words? Rows for ``/api/tags``, ``/api/ps`` and ``/api/show``. Pure.
 
 A model is one row, wherever it is; a virtual model is a row that says so. What nobody knows is left out, or is what Ollama's own
-command line shows as unknown (a ``size_vram`` of -1), as never (the year 1) or as for ever (the year 2318).
+command line shows as unknown (more in the GPU than there is), as never (the year 1) or as for ever (the year 2318).
 """
 
 from __future__ import annotations
@@ -22,8 +22,11 @@ API_VERSION = "0.24.0"
 NEVER = "0001-01-01T00:00:00Z"
 FOREVER = "2318-01-01T00:00:00Z"
 """Where the machine does not say until when: a time left out would read as ``Stopping...``."""
-UNKNOWN_VRAM = -1
-"""Without a ``size`` beside it the command line says ``Unknown``; 0 would be ``100% CPU``."""
+UNKNOWN_BYTES = 0
+"""Typed clients want a number (Zed's, Rust's); the command line shows it as ``0 B``, as it does for none."""
+UNKNOWN_VRAM = 1
+"""More than the 0 beside it, so the command line says ``Unknown``; 0 would be ``100% CPU``, and of a number below it the official
+Python client reads no row at all."""
 COLUMN = 30
 """Ollama writes a parameter's value behind so many characters."""
 VIRTUAL = "headrace"
@@ -54,7 +57,7 @@ def _running(worker: WorkerView, name: str) -> dict[str, Any]:
     known = told.bytes is not None and told.vram_bytes is not None
     return {
         "name": name, "model": name, "digest": digest_of(name, info), "details": details(info, worker.backend),
-        **({"size": told.bytes, "size_vram": told.vram_bytes} if known else {"size_vram": UNKNOWN_VRAM}),
+        **({"size": told.bytes, "size_vram": told.vram_bytes} if known else {"size": UNKNOWN_BYTES, "size_vram": UNKNOWN_VRAM}),
         "expires_at": FOREVER if told.expires_at is None else _rfc3339(told.expires_at),
         "context_length": info.context or 0, "worker": worker.name,
     }  # fmt: skip
@@ -131,8 +134,8 @@ def _tag(name: str, holders: tuple[WorkerView, ...]) -> dict[str, Any]:
 
 
 def _named(name: str, info: ModelInfo) -> dict[str, Any]:
-    size = {"size": info.bytes} if info.bytes is not None else {}
-    return {"name": name, "model": name, **size, "digest": digest_of(name, info)}
+    size = info.bytes if info.bytes is not None else UNKNOWN_BYTES
+    return {"name": name, "model": name, "size": size, "digest": digest_of(name, info)}
 
 
 def _virtual_tag(name: str, fleet: Fleet, routes: Routes) -> dict[str, Any]:

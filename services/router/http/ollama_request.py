@@ -16,7 +16,7 @@ from schemas.load_options import LOAD_OPTIONS
 from schemas.work import Body
 from services.router.fleet import Fleet
 from services.router.http.asking import Seed, Share, Temperature
-from services.router.http.identity import client_of, message_of, session_of
+from services.router.http.identity import client_of, message_of, session_of, task_kind_of
 from services.router.http.ollama_messages import openai_messages, user_message
 from services.router.http.reading import BadRequest, check_extra, typed
 from services.router.nearest import is_called
@@ -117,7 +117,7 @@ def chat_task(asked: ChatAsked, by: Asking) -> NewTask:
     extra = _extra(asked, by)
     if asked.tools:
         extra["tools"] = asked.tools
-    return _task(asked, by, Body(messages=openai_messages(asked.messages or ()), extra=check_extra(extra)))
+    return _task(asked, by, Body(messages=openai_messages(asked.messages or ()), extra=extra))
 
 
 def generate_task(asked: GenerateAsked, by: Asking) -> NewTask:
@@ -156,12 +156,14 @@ def model_name(model: str, virtual: Sequence[str]) -> str:
 
 def _task(asked: Asked, by: Asking, body: Body, *, kind: Kind = "chat") -> NewTask:
     options = typed(asked.options or {}, OllamaOptions, prefix="options")
+    check_extra(body.extra)
     window = _limit(options.num_ctx)
     name = model_name(asked.model, by.virtual)
     return NewTask(
         client=client_of(by.headers),
         session=session_of(by.headers, by.path),
         message=message_of(by.headers),
+        urgency="background" if task_kind_of(by.headers) is not None else "interactive",
         kind=kind,
         body=body,
         wants=Wants(

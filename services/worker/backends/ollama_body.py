@@ -79,7 +79,10 @@ def _format(response_format: dict[str, Any]) -> Any:
     """OpenAI's ``response_format`` as Ollama's ``format``: "json", or the schema itself; "" is free text."""
     if response_format.get("type") == "json_schema":
         return (response_format.get("json_schema") or {}).get("schema", "json")
-    return "json" if response_format.get("type") == "json_object" else ""
+    if response_format.get("type") != "json_object":
+        return ""
+    schema = response_format.get("schema")  # llama.cpp's own form
+    return schema if isinstance(schema, dict) else "json"
 
 
 def _tools(extra: dict[str, Any]) -> dict[str, Any]:
@@ -99,7 +102,7 @@ def _messages(messages: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
             if isinstance(call, dict) and isinstance(call.get("id"), str):
                 tools[call["id"]] = (call.get("function") or {}).get("name", "")
         told = _message(message)
-        name = tools.get(str(message.get("tool_call_id")))
+        name = tools.get(str(message.get("tool_call_id"))) or message.get("name")
         if message.get("role") == "tool" and name and "tool_name" not in told:
             told["tool_name"] = name
         result.append(told)

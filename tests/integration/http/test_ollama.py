@@ -173,6 +173,21 @@ async def test_a_schema_is_passed_on_as_one(client: ollama.AsyncClient, router: 
     assert router.last.asked.body.extra["response_format"]["json_schema"]["schema"] == schema
 
 
+async def test_a_chats_side_task_is_in_the_background_and_leaves_its_session_alone(
+    wire: httpx.AsyncClient, router: MemoryRouter
+) -> None:
+    headers = {"x-headrace-task-kind": "title_generation", "x-headrace-session": "chat-7"}
+    for path, body in (("/api/chat", {"messages": HI}), ("/api/generate", {"prompt": "Hi"})):
+        assert (await wire.post(path, json={"model": "qwen3", **body}, headers=headers)).status_code == 200
+        assert (router.last.asked.urgency, router.last.asked.session) == ("background", None)
+
+
+async def test_an_option_that_ollama_would_answer_with_500_is_named(wire: httpx.AsyncClient) -> None:
+    for path, body in (("/api/chat", {"messages": HI}), ("/api/generate", {"prompt": "Hi"})):
+        reply = await wire.post(path, json={"model": "qwen3", **body, "options": {"stop": 7}})
+        assert (reply.status_code, reply.json()["error"]) == (400, "stop is a int; expected a text or a list of texts")
+
+
 async def test_a_window_asked_for_is_a_wish(client: ollama.AsyncClient, router: MemoryRouter) -> None:
     for num_ctx, wanted in ((32768, (32768, True)), (0, (None, False))):
         await client.chat("qwen3", HI, options={"num_ctx": num_ctx})

@@ -119,3 +119,16 @@ def test_images_are_bare_base64_again() -> None:
     content = [{"type": "text", "text": "Look"}, part]
     (message,) = chat_body(request(messages=({"role": "user", "content": content},)))[1]["messages"]
     assert (message["content"], message["images"]) == ("Look", ["iVBO"])
+
+
+def test_llama_cpps_form_of_a_schema_is_one_here_too() -> None:
+    hi, schema = ({"role": "user", "content": "Hi"},), {"type": "object"}
+    forms = ({"type": "json_object", "schema": schema}, {"type": "json_object"}, {"type": "text"})
+    bodies = [chat_body(request(messages=hi, extra={"response_format": form}))[1] for form in forms]
+    assert [body["format"] for body in bodies] == [schema, "json", ""]
+
+
+def test_a_result_that_names_its_tool_itself_is_known_by_it() -> None:
+    result = {"role": "tool", "name": "add", "tool_call_id": "gone", "content": "3"}
+    _, body = chat_body(request(messages=({"role": "user", "content": "Hi"}, result)))
+    assert body["messages"][1]["tool_name"] == "add"

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from services.worker.backends.wire import moment
+from services.worker.backends.wire import from_status, moment
 
 
 @pytest.mark.parametrize(
@@ -22,3 +22,20 @@ from services.worker.backends.wire import moment
 )
 def test_a_time_is_seconds_or_nothing(said: Any, seconds: float | None) -> None:
     assert moment(said) == seconds
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        'option \\"stop\\" must be of type array',
+        'invalid format: \\"X\\"; expected \\"json\\" or a valid JSON Schema object',
+        "invalid JSON schema in format",
+    ],
+)
+def test_ollamas_500_for_a_wrong_request_is_the_requests_fault(said: str) -> None:
+    error = from_status(500, f'{{"error":"{said}"}}')
+    assert (error.failure, error.retryable) == ("rejected", False)
+
+
+def test_another_500_may_be_the_machines() -> None:
+    assert from_status(500, '{"error":"no such option in this build"}').failure == "protocol"

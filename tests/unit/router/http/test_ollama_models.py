@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import ollama
+
 from schemas.events import Loaded, ModelInfo
 from services.router.fleet import Fleet
 from services.router.http.ollama_models import FOREVER, capabilities, digest_of, running, show, tags
@@ -38,11 +40,19 @@ def test_what_a_loaded_model_takes_is_the_machines_word_and_unknown_where_it_has
     }
     rows = {row["name"]: row for row in running(fleet(worker("a", *told, "unsaid", loaded=told)))}
     assert {name: (row.get("size"), row["size_vram"]) for name, row in rows.items()} == {
-        "half": (100, 40), "cpu": (100, 0), "some": (None, -1), "unsaid": (None, -1),
+        "half": (100, 40), "cpu": (100, 0), "some": (0, 1), "unsaid": (0, 1),
     }  # fmt: skip
     assert {name: row["expires_at"] for name, row in rows.items()} == {
         "half": "2026-11-29T03:00:00.500000Z", "cpu": FOREVER, "some": FOREVER, "unsaid": FOREVER,
     }  # fmt: skip
+
+
+def test_every_row_is_one_that_the_official_client_reads() -> None:
+    all_of_it = fleet(worker("a", model("unsaid", bytes=None)))
+    listed = ollama.ListResponse(models=tags(all_of_it, ROUTES))
+    loaded = ollama.ProcessResponse(models=running(all_of_it))
+    assert [(model.model, model.size) for model in listed.models] == [("auto", 0), ("code", 0), ("unsaid", 0)]
+    assert [(model.model, model.size, model.size_vram) for model in loaded.models] == [("unsaid", 0, 1)]
 
 
 def test_what_a_model_is_is_the_machines_word_and_the_family_else_the_names() -> None:
