@@ -53,7 +53,8 @@ def _prospect(found: Json | None) -> list[str]:
         return []
     if found["reason"] is None:
         return [f"it would start at once, with {found['model']} on {_name(found, {})}."]
-    when = known(found["starts_s"], lambda value: f"about {numbers.seconds(value)}")
+    starts_s = found["starts_s"]
+    when = "nobody knows how long" if starts_s is None else f"about {numbers.seconds(starts_s)}"
     place = f"place {found['place']} of {found['waiting']}"
     where = f" for {_name(found, {})}" if found.get("worker") else ""
     why = found["reason"].partition(":")[2].strip() or found["reason"]
@@ -72,7 +73,10 @@ def explanation(
     decision, again = _last_decision(body)
     nothing = "nothing yet." if status["state"] == "waiting" else "nothing, before it ended."
     chosen = nothing if decision is None else _chosen(decision, names, again)
-    beside, verified = _beside(body.get("versus"), names), [each["words"] for each in body.get("verification") or ()]
+    beside, verified = (
+        _beside(body.get("versus"), names, again),
+        [each["words"] for each in body.get("verification") or ()],
+    )
     is_whole = show_all or not beside  # a comparison needs the screen for itself
     sections = [
         Section([f"{status['task']}, {status['state']}{_times(status)}"], "Task"),
@@ -173,8 +177,9 @@ def _legend(rows: list[Json], slider: float, more: int) -> str:
     return words + (f" {more} more could have answered." if more else "")
 
 
-def _beside(versus: Json | None, names: Names) -> list[Section]:
-    """The other decision: in words, and every pair's parts before and after."""
+def _beside(versus: Json | None, names: Names, again: bool = False) -> list[Section]:
+    """The other decision: in words, and every pair's parts before and after. ``again``: the choice shown is the release's, and
+    what is compared is the decision of its arrival."""
     if versus is None:
         return []
     fields = {
@@ -186,7 +191,8 @@ def _beside(versus: Json | None, names: Names) -> list[Section]:
     rows = [
         (pair["model"], _name(pair, names), *(_before_after(pair, key) for key in shown)) for pair in versus["pairs"]
     ]
-    sections = [Section(versus["words"], f"Compared with {versus['label']}:", least=6)]
+    which = ", as decided on arrival" if again else ""
+    sections = [Section(versus["words"], f"Compared with {versus['label']}{which}:", least=6)]
     if rows:
         table = Rows(
             ("model", "machine", *(f"{fields[key]}{' s' * (key != 'votes')}>" for key in shown)), rows[:CANDIDATES]

@@ -20,6 +20,7 @@ from services.cli.tables import TASK_STYLES, grid
 Json = dict[str, Any]
 TABLE_COLUMNS = 140
 """Below this the table's cells would fold into columns of single syllables."""
+OPEN = "open"
 COLUMNS = ("place>", "task", "state", "client", "domain", "model", "machine", "waited>", "starts in>", "why")
 
 
@@ -48,7 +49,7 @@ class QueueBoard:
                 Text(_state(task), style=TASK_STYLES.get(task["state"], "")),
                 task.get("client") or "",
                 task.get("domain") or numbers.UNKNOWN,
-                task.get("model") or "open",
+                task.get("model") or OPEN,
                 self._machine(task),
                 known(task.get("waited_s"), numbers.seconds),
                 known(task.get("eta_s"), numbers.seconds_to_go) if task["state"] == "waiting" else "",
@@ -62,18 +63,20 @@ class QueueBoard:
             place = f"{numbers.count(task['position'])}. " if task.get("position") is not None else ""
             state = Text(_state(task), style=TASK_STYLES.get(task["state"], ""))
             lines.append(Text.assemble((place, "bold"), (task["task"], "bold"), " ", state, overflow="fold"))
-            told = [
-                f"{task.get('client') or 'an unnamed client'}: {task.get('model') or 'open'} on {self._machine(task)}"
-            ]
+            told = [f"{task.get('client') or 'an unnamed client'}: {self._pair(task)}"]
             told.append(f"waited {known(task.get('waited_s'), numbers.seconds)}")
             if task["state"] == "waiting":
                 told.append(f"starts in {known(task.get('eta_s'), numbers.seconds_to_go)}")
             lines += [Padding(Text(line, overflow="fold"), (0, 0, 0, 3)) for line in (", ".join(told), *_why(task))]
         return Group(*lines)
 
+    def _pair(self, task: Json) -> str:
+        model, machine = task.get("model"), self._machine(task)
+        return "nothing chosen yet" if not model and machine == OPEN else f"{model or OPEN} on {machine}"
+
     def _machine(self, task: Json) -> str:
         worker = task.get("worker") or task.get("expected_worker")
-        return self._names.get(str(worker), f"{worker} (gone)") if worker else "open"
+        return self._names.get(str(worker), f"{worker} (gone)") if worker else OPEN
 
 
 def body_tasks(body: Json) -> list[Json]:

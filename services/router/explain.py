@@ -143,7 +143,7 @@ def _event_words(
         case TaskRouted():
             return decision_words(event, names) if routed is None or event.id == routed.id else []
         case TaskReleased():
-            return [_released(event, names)]
+            return [_released(event, routed.choice.model if routed is not None and routed.choice else None, names)]
         case TaskStarted():
             return [_started(event, expected.get(event.attempt), names)]
         case AttemptFailed():
@@ -151,7 +151,7 @@ def _event_words(
         case TaskCompleted():
             return _completed(event, _predicted_s(event, expected.get(event.attempt), routed), names)
         case TaskFailed():
-            return [f"Failed after {_times(event.attempts)}: {_FAILURES[event.failure]}{_detail(event.detail)}."]
+            return [_failed(event)]
         case TaskCancelled():
             return [f"Cancelled{_detail(event.reason)}."]
         case TaskDead():
@@ -186,7 +186,8 @@ def _submitted(event: TaskSubmitted, names: Names) -> str:
     kind = " ".join(filter(None, (f"{event.kind} task", language, f"of the domain {domain.label} ({method}{sure})")))
     why = f" {_BENCH[event.bench.purpose]}{_because(event.bench)}." if event.bench is not None else ""
     limit = f", at most {event.options.max_tokens} to answer" if event.options.max_tokens is not None else ""
-    return f"A {kind}, about {event.sizes.prompt_tokens} tokens long{limit}, {event.urgency}.{why}{asked}"
+    length = f"{event.sizes.prompt_tokens} token{'' if event.sizes.prompt_tokens == 1 else 's'}"
+    return f"A {kind}, about {length} long{limit}, {event.urgency}.{why}{asked}"
 
 
 def _because(bench: Bench) -> str:
@@ -204,14 +205,24 @@ def _decided(status: TaskStatus, routed: TaskRouted | None, names: Names) -> lis
     return ["The decision is not known here."]
 
 
-def _released(event: TaskReleased, names: Names) -> str:
+def _failed(event: TaskFailed) -> str:
+    """No backend can be blamed for what never reached one, nor for a busy end: that is the router's own patience."""
+    after = f"after {_times(event.attempts)}" if event.attempts else "before it ran anywhere"
+    if event.detail and (not event.attempts or event.failure == "busy"):
+        return f"Failed {after}: {event.detail.rstrip('.')}."
+    return f"Failed {after}: {_FAILURES[event.failure]}{_detail(event.detail)}."
+
+
+def _released(event: TaskReleased, first: str | None, names: Names) -> str:
+    """``first`` is the model that was chosen on arrival."""
     waited = "" if event.waited_s is None else f" after {seconds(event.waited_s)}"
     to = (
         "whichever free machine takes it first" if event.lane == "any" else f"{names.get(event.lane, event.lane)} alone"
     )
     worker = event.expected_worker
     likely = f", most likely {names.get(worker, worker)}" if worker is not None and event.lane == "any" else ""
-    changed = f" The model is {event.model}: {event.reason}." if event.reason else ""
+    other = "It is another machine than at first" if event.model == first else f"The model is {event.model}"
+    changed = f" {other}: {event.reason}." if event.reason else ""
     passed = f" {event.bypasses} later tasks went first." if event.bypasses else ""
     held = " and ".join(
         f"{_HOLDS.get(code, code)} ({seconds(s)})" for code, s in event.held_s.items() if s >= _TOLD_HOLD_S

@@ -19,12 +19,15 @@ from services.router.dispatch.offers import Offer
 from services.router.dispatch.outlook import Outlook
 from services.router.dispatch.permits import Counts
 from services.router.dispatch.state import RouterState, Task
+from services.router.policy.needs import WORDS
 
 _Pairs = tuple[tuple[str, tuple[str, ...]], ...]
 FEW = 16
 """Pairs that are priced all at once: what else wants them, above all the record of a release, then has them already."""
 NEARLY_EQUAL = 0.1
 """Of the service time: less than the spread of a speed that was measured ten times."""
+LACKING = frozenset({"kind", "capability", "context", *WORDS})
+"""Codes of removals that say what a model or its machine cannot do."""
 UNARMED = 10
 """Behind every pull priority (0 to 9): no pull of the machine stands for the model."""
 
@@ -78,7 +81,7 @@ class Bids:
         name = task.submitted.task
         if task.routed_seq is None and name not in self.live.drafts:
             why = self.live.unanswered.get(name)
-            return f"no_model: {why}" if why is not None else "routing: the model is being chosen"
+            return _unanswered(why) if why is not None else "routing: the model is being chosen"
         retry_at = self.live.retry_at.get((name, task.next_attempt))
         if retry_at is not None and retry_at > now:
             return f"backoff: tries again in {retry_at - now:.0f} s"
@@ -223,6 +226,12 @@ class Bids:
         if found is None:
             found = self._groups[key] = group_durable(*key)
         return found
+
+
+def _unanswered(why: str) -> str:
+    """``why`` is a removal's reason, with its code where it has one."""
+    code, _, words = why.partition(": ")
+    return f"no_capability: {words}" if code in LACKING else f"no_model: {why}"
 
 
 def _offer(

@@ -136,6 +136,20 @@ def test_a_task_that_was_decided_again_when_it_left_the_queue_shows_that_decisio
     assert next(line for line in told if line.startswith("→")).split()[1] == other["model"]
 
 
+def test_what_is_compared_of_a_task_that_was_decided_again_is_the_decision_of_its_arrival() -> None:
+    """Else the screen says two choices of the same task."""
+    body = explained(2)
+    other = body["decision"]["candidates"][1]
+    released = {
+        "type": "task.released", "attempt": 1, "model": other["model"], "expected_worker": other["worker"],
+        "candidates": body["decision"]["candidates"], "reason": "the first idea was busy",
+    }  # fmt: skip
+    body["versus"] = {"label": "slider=2", "words": ["The choice is the same, m on desk."], "pairs": []}
+    assert "Compared with slider=2: The choice" in text_of(decisions.explanation(body))
+    again = text_of(decisions.explanation(body | {"events": [*body["events"], released]}))
+    assert "Compared with slider=2, as decided on arrival: The choice" in again
+
+
 def test_two_decisions_beside_each_other_show_the_parts_before_and_after() -> None:
     parts = {"wait_s": 0.0, "load_s": 0.0, "prefill_s": 0.1, "decode_s": 3.0, "sharing_s": 0.0, "others_s": 0.0}
     side = parts | {"quality_s": -70.0, "cost_s": -66.9}
@@ -214,7 +228,7 @@ def test_a_preview_says_whether_it_would_start_at_once_or_why_and_how_long_not()
     told = text_of(decisions.preview(body | {"prospect": held}))
     assert "Now: it would wait (about 4.20 s; place 3 of 3): desktop is free in 4 s." in told
     told = text_of(decisions.preview(body | {"prospect": held | {"starts_s": None, "reason": "no_worker: nobody"}}))
-    assert "Now: it would wait (unknown; place 3 of 3): nobody." in told
+    assert "Now: it would wait (nobody knows how long; place 3 of 3): nobody." in told
 
 
 def test_all_also_shows_what_further_streams_and_others_cost_and_how_sure_the_speed_is() -> None:

@@ -97,6 +97,12 @@ def test_an_empty_queue_is_one_line() -> None:
     assert shown(80).strip() == "0 waiting, 0 released, 0 running"
 
 
+def test_a_task_that_nobody_can_answer_yet_is_on_no_machine() -> None:
+    undecided = ROW | {"model": None, "worker": None, "expected_worker": None}
+    assert f"{ROW['client']}: nothing chosen yet, waited" in shown(80, undecided)
+    assert f"{ROW['client']}: {ROW['model']} on open, waited" in shown(80, undecided | {"model": ROW["model"]})
+
+
 def test_an_unknown_start_is_unknown_and_not_zero() -> None:
     assert "starts in unknown" in shown(80, ROW | {"eta_s": None})
     assert "starts in less than 1 s" in shown(80, ROW | {"eta_s": 0.0, "rises": []})

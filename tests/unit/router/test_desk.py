@@ -126,7 +126,12 @@ def test_the_fleet_is_made_once_until_something_changes() -> None:
 
 def test_a_task_that_nobody_can_answer_says_why_it_waits() -> None:
     seconds = Seconds()
-    wishes = (events.Wants(), events.Wants(model=QWEN, worker="nobody"), events.Wants(model="gone"))
+    wishes = (
+        events.Wants(),
+        events.Wants(model=QWEN, worker="nobody"),
+        events.Wants(model="gone"),
+        events.Wants(capability="tpu_inference"),
+    )
     seconds.tell(*(build(events.TaskSubmitted, task=f"t{n}", wants=wants) for n, wants in enumerate(wishes)))
     seconds.desk.decide(1.0)
     seconds.desk.refresh()
@@ -136,9 +141,10 @@ def test_a_task_that_nobody_can_answer_says_why_it_waits() -> None:
     holds = seconds.desk.plan().holds
     assert holds["t1"].startswith("no_model: worker: nobody is called nobody")
     assert holds["t2"].startswith("no_model: ") and QWEN in holds["t2"]
-    assert set(seconds.desk.live.unanswered) == {"t0", "t1", "t2"}
+    assert holds["t3"] == "no_capability: tpu_inference was asked for, has gpu_inference, cpu_inference, chat, tools"
+    assert set(seconds.desk.live.unanswered) == {"t0", "t1", "t2", "t3"}
     seconds.desk.decide(3.0)
-    assert set(seconds.desk.live.unanswered) == {"t1", "t2"}
+    assert set(seconds.desk.live.unanswered) == {"t1", "t2", "t3"}
 
 
 def narrowing(wants: events.Wants, **submitted: object) -> Seconds:

@@ -89,6 +89,13 @@ def test_a_lane_a_changed_model_and_a_hold_are_told() -> None:
     )
 
 
+def test_another_machine_than_at_first_is_no_other_model() -> None:
+    released = build(
+        events.TaskReleased, lane=LAPTOP, expected_worker=LAPTOP, reason=f"{QWEN} on desk would cost 0.5 s more now"
+    )
+    assert "It is another machine than at first: qwen3:8b on desk would cost 0.5 s more now." in explain(released)[-1]
+
+
 @pytest.mark.parametrize("failure", events.FailureClass.__args__)  # type: ignore[attr-defined]
 def test_every_class_of_failure_has_words(failure: events.FailureClass) -> None:
     words = explain(build(events.AttemptFailed, failure=failure, retryable=failure != "rejected"), state="failed")
@@ -101,6 +108,18 @@ def test_the_other_ends_are_told_with_their_reasons() -> None:
     assert explain(build(events.TaskFailed), state="failed")[-1] == (
         "Failed after one attempt: the backend refused the request (the backend refused: context too large)."
     )
+    nobody = "nobody who holds m was there within 31 s (desk left 2 min ago)"
+    assert explain(build(events.TaskFailed, failure="busy", attempts=0, detail=nobody), state="failed")[-1] == (
+        f"Failed before it ran anywhere: {nobody}."
+    )
+    late = build(
+        events.TaskFailed, failure="busy", attempts=1, detail="nobody was free for it within its deadline of 9 s"
+    )
+    assert explain(late, state="failed")[-1] == (
+        "Failed after one attempt: nobody was free for it within its deadline of 9 s."
+    )
+    cannot = build(events.TaskFailed, attempts=0, detail="no machine can answer it (desk: m takes no tools)")
+    assert "Failed before it ran anywhere: no machine can answer it" in explain(cannot, state="failed")[-1]
     assert explain(build(events.TaskCancelled), state="cancelled")[-1] == "Cancelled (the last reader left)."
     assert explain(build(events.TaskDead), state="dead")[-1].startswith("Given up after 3 attempts (the stream stood")
 
