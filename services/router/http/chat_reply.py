@@ -24,7 +24,7 @@ _TAIL_WITH = b',"finish_reason":null}]}\n\n'
 
 
 class Told(msgspec.Struct, frozen=True, kw_only=True):
-    """Our own object in OpenAI's replies: who really answered, and why."""
+    """Our own object in each reply: who really answered, and why."""
 
     task: str
     domain: str | None

@@ -14,10 +14,13 @@ from typing import Any
 import msgspec
 
 from schemas.work import Answer
-from services.router.http.headers import task_headers, worker_name
+from services.router.http.chat_reply import Told
+from services.router.http.headers import task_headers
 from services.router.http.live import Line, Live, Timing
+from services.router.http.missed import Had
 from services.router.http.ollama_reply import Frames, figures, whole
 from services.router.http.problems import NO_ANSWER, Problem, ollama_form, respond, restarted
+from services.router.http.speaking import told_of
 from services.router.http.windows import problem_in
 from services.router.port import (
     EndUpdate,
@@ -31,7 +34,7 @@ from services.router.port import (
 )
 
 NDJSON = {"content-type": "application/x-ndjson", "cache-control": "no-store", "x-accel-buffering": "no"}
-BodyOf = Callable[[TaskStatus, Answer, dict[str, Any]], Any]
+BodyOf = Callable[[TaskStatus, Answer, Told], Any]
 
 
 class OllamaLive(Live):
@@ -71,18 +74,8 @@ class OllamaLive(Live):
     def task_headers(self) -> dict[str, str]:
         return task_headers(self.router, self.submitted, self.status)
 
-    def told(self, status: TaskStatus, answer: Answer) -> dict[str, Any]:
-        """Our own object in the last line: who really answered, and why."""
-        return {
-            "task": self.task,
-            "domain": status.domain or self.submitted.domain.label,
-            "model": answer.model,
-            "worker": answer.worker,
-            "worker_name": worker_name(self.router, answer.worker),
-            "reason": status.choice.reason if status.choice is not None else None,
-            "attempt": status.attempt,
-            "outcome": status.outcome,
-        }
+    def told(self, status: TaskStatus, answer: Answer) -> Told:
+        return told_of(self.router, self.submitted, status, answer)
 
     async def _on_end(self, line: Line, update: EndUpdate) -> None:
         problem, answer = problem_in(self.router.fleet, update.status), update.answer
@@ -117,8 +110,7 @@ class OllamaStream(OllamaLive):
     ) -> None:
         super().__init__(router, submitted, timing)
         self._named = named
-        self._sent_any = False
-        self._sent_chars = 0
+        self._had = Had()
         choice = submitted.decision.choice if submitted.decision is not None else None
         self._frames = Frames(named or (choice.model if choice is not None else "auto"), chat=chat)
 
@@ -135,7 +127,7 @@ class OllamaStream(OllamaLive):
             return False
         if isinstance(update, StatusUpdate) and update.status.model is not None:
             self._say_model(update.status.model)
-        if isinstance(update, RestartUpdate) and self._sent_any:
+        if isinstance(update, RestartUpdate) and self._had.any:
             await self.on_failure(line, restarted(update.reason))
             return True
         return await super().on_update(line, update)
@@ -143,40 +135,31 @@ class OllamaStream(OllamaLive):
     async def _on_token(self, line: Line, update: TokenUpdate) -> None:
         if not line.is_open:
             await line.open({**self.task_headers(), **NDJSON})
-        self._sent_any = True
-        self._sent_chars += len(update.text)
+        self._had.add(update)
         if data := self._frames.token(update):
             await line.write(data)
 
     async def on_answer(self, line: Line, status: TaskStatus, answer: Answer) -> None:
-        """Tokens are not stored and may be missed; the stored answer has them all."""
         self._say_model(answer.model)
-        if not self._sent_any:
-            missing = TokenUpdate(
-                attempt=status.attempt, index=0, text=answer.text, thinking=answer.thinking,
-                tool_calls=tuple({"index": at, **call} for at, call in enumerate(answer.tool_calls)),
-                logprobs=answer.logprobs,
-            )  # fmt: skip
-            await self._on_token(line, missing)
-        elif rest := answer.text[self._sent_chars :]:
-            await self._on_token(line, TokenUpdate(attempt=status.attempt, index=0, text=rest))
+        if (missed := self._had.missed(status.attempt, answer)) is not None:
+            await self._on_token(line, missed)
         await line.write(self._frames.end(status, answer, self.told(status, answer)))
         await line.close()
 
     def _say_model(self, model: str) -> None:
-        if self._named is None and not self._sent_any and model != self._frames.model:
+        if self._named is None and not self._had.any and model != self._frames.model:
             self._frames.set_model(model)
 
 
 def whole_body(named: str | None, *, chat: bool) -> BodyOf:
-    def body(status: TaskStatus, answer: Answer, told: dict[str, Any]) -> Any:
+    def body(status: TaskStatus, answer: Answer, told: Told) -> Any:
         return whole(named or answer.model, status, answer, told, chat=chat)
 
     return body
 
 
 def embed_body(model: str, dimensions: int | None) -> BodyOf:
-    def body(status: TaskStatus, answer: Answer, told: dict[str, Any]) -> Any:
+    def body(status: TaskStatus, answer: Answer, told: Told) -> Any:
         numbers = figures(status.times, answer.tokens)
         kept = ("total_duration", "load_duration", "prompt_eval_count")
         vectors = [_cut(vector, dimensions) for vector in answer.vectors]
@@ -185,7 +168,7 @@ def embed_body(model: str, dimensions: int | None) -> BodyOf:
     return body
 
 
-def embedding_body(_status: TaskStatus, answer: Answer, _told: dict[str, Any]) -> Any:
+def embedding_body(_status: TaskStatus, answer: Answer, _told: Told) -> Any:
     return {"embedding": answer.vectors[0] if answer.vectors else ()}
 
 

@@ -106,17 +106,7 @@ class Talk(Lasting):
         }
 
     def told(self, at: int, status: TaskStatus, answer: Answer | None) -> Told:
-        worker = answer.worker if answer is not None else status.worker
-        return Told(
-            task=self.submitted[at].task,
-            domain=status.domain or self.submitted[at].domain.label,
-            model=answer.model if answer is not None else status.model,
-            worker=worker,
-            worker_name=worker_name(self.router, worker),
-            reason=status.choice.reason if status.choice is not None else None,
-            attempt=status.attempt,
-            outcome=status.outcome,
-        )
+        return told_of(self.router, self.submitted[at], status, answer)
 
     async def on_failure(self, line: Line, problem: Problem) -> None:
         """Before anything was sent an error has its own status, afterwards it is the stream's last word."""
@@ -196,4 +186,19 @@ def summed(counts: Sequence[Tokens | None], choices: int = 1) -> Tokens | None:
         cached=total([each.cached for each in known[::choices]]),
         output=total([each.output for each in known]),
         thinking=total([each.thinking for each in known]),
+    )
+
+
+def told_of(router: RouterPort, submitted: Submitted, status: TaskStatus, answer: Answer | None) -> Told:
+    """Who really answered, and why."""
+    worker = answer.worker if answer is not None else status.worker
+    return Told(
+        task=submitted.task,
+        domain=status.domain or submitted.domain.label,
+        model=answer.model if answer is not None else status.model,
+        worker=worker,
+        worker_name=worker_name(router, worker),
+        reason=status.choice.reason if status.choice is not None else None,
+        attempt=status.attempt,
+        outcome=status.outcome,
     )

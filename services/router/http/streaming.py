@@ -6,13 +6,13 @@ What the bytes say is the ``Speech``'s, one for each answer.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Protocol
 
 from schemas.events import Tokens
-from schemas.tool_calls import rest as rest_of_calls
 from schemas.work import Answer
 from services.router.http.chat_reply import Told
 from services.router.http.live import SSE_HEADERS, Line, Timing
+from services.router.http.missed import Had
 from services.router.http.problems import Form, Problem, openai_form, restarted
 from services.router.http.speaking import Broken, Talk, summed
 from services.router.http.windows import problem_in
@@ -82,16 +82,13 @@ class Streamed(Talk):
         if type(update) is TokenUpdate:
             if not line.is_open:
                 await self.begin(line)
-            voice.sent_any = True
-            voice.sent_chars += len(update.text)
-            if update.tool_calls:
-                voice.sent_calls += update.tool_calls
+            voice.had.add(update)
             await line.write(voice.speech.token(update))
             return False
         match update:
             case StatusUpdate(status=status):
                 await self._on_status(line, at, status)
-            case RestartUpdate() if voice.sent_any:
+            case RestartUpdate() if voice.had.any:
                 raise Broken(restarted(update.reason))
             case EndUpdate():
                 await self._on_end(line, at, update)
@@ -103,7 +100,7 @@ class Streamed(Talk):
         voice.status = status
         if at == 0:
             self.status = status
-        if status.model is not None and not voice.sent_any:
+        if status.model is not None and not voice.had.any:
             voice.speech.set_model(status.model)
         if self.early and status.state == "running":
             await self.begin(line)
@@ -116,11 +113,12 @@ class Streamed(Talk):
             self.status = update.status
         if (problem := problem_in(self.router.fleet, update.status)) is not None:
             raise Broken(problem)
-        if answer is not None and not voice.sent_any:
+        if answer is not None and not voice.had.any:
             voice.speech.set_model(answer.model)
         await self.begin(line)
-        for rest in voice.unsent(update.status.attempt, answer):
-            await line.write(voice.speech.token(rest))
+        missed = voice.had.missed(update.status.attempt, answer) if answer is not None else None
+        if missed is not None:
+            await line.write(voice.speech.token(missed))
         voice.tokens = answer.tokens if answer is not None else update.status.tokens
         told = self.told(at, update.status, answer)
         await line.write(voice.speech.end(answer, update.status.finish_reason, told))
@@ -140,26 +138,10 @@ class _Voice:
 
     def __init__(self, speech: Speech) -> None:
         self.speech = speech
-        self.sent_any = False
-        self.sent_chars = 0
-        self.sent_calls: list[dict[str, Any]] = []
+        self.had = Had()
         self.status: TaskStatus | None = None
         self.tokens: Tokens | None = None
 
     def begin(self) -> bytes:
         said = self.speech.begin()
         return said + self.speech.moved(self.status) if self.status is not None else said
-
-    def unsent(self, attempt: int, answer: Answer | None) -> tuple[TokenUpdate, ...]:
-        """Tokens are not stored and may be missed; the stored answer has them all. An empty answer still needs its role."""
-        if answer is None:
-            return ()
-        rest = answer.text[self.sent_chars :]
-        if self.sent_any:
-            calls = rest_of_calls(self.sent_calls, answer.tool_calls)
-            return (TokenUpdate(attempt=attempt, index=0, text=rest, tool_calls=calls),) if rest or calls else ()
-        whole = TokenUpdate(
-            attempt=attempt, index=0, text=rest, thinking=answer.thinking, tool_calls=answer.tool_calls,
-            logprobs=answer.logprobs,
-        )  # fmt: skip
-        return (whole,)

@@ -229,7 +229,16 @@ async def only_at_the_end(play: Play) -> None:
     """The live pieces never came; the stored answer has the call."""
 
 
-@pytest.mark.parametrize("shape", [split, buffered, only_at_the_end])
+async def lost_on_the_way(play: Play) -> None:
+    await play.say("Let me see.")
+
+
+async def lost_half_way(play: Play) -> None:
+    for piece in FRAGMENTS[:2]:
+        await play.say(tool_calls=(piece,))
+
+
+@pytest.mark.parametrize("shape", [split, buffered, only_at_the_end, lost_on_the_way, lost_half_way])
 @pytest.mark.parametrize("stream", [True, False])
 async def test_case_35_a_tool_call_comes_whole_and_once_in_each_shape(
     wire: httpx.AsyncClient, router: MemoryRouter, shape: Any, stream: bool
