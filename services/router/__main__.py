@@ -26,18 +26,28 @@ from services.runtime.logs import logger
 from services.runtime.settings import load
 
 log = logger("router")
+PORT_MAX = 65_535
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(prog="python -m services.router", description=__doc__)
-    parser.add_argument("--config", type=Path)
-    parser.add_argument("--data", type=Path)
-    parser.add_argument("--server", help="nats://...")
-    parser.add_argument("--host")
-    parser.add_argument("--port", type=int)
+    parser = argparse.ArgumentParser(
+        prog="headrace router", description="One router: HTTP for clients, and who decides."
+    )
+    parser.add_argument("--config", type=Path, help="a headrace.toml")
+    parser.add_argument("--data", type=Path, help="where it keeps who it is")
+    parser.add_argument("--server", help="nats://host:port")
+    parser.add_argument("--host", help="where it listens; 0.0.0.0 lets other machines in")
+    parser.add_argument("--port", type=port_number, help="0 to 65535, 0 is any free one; 8420 if left out")
     parser.add_argument("--url-file", type=Path, help="written with the base URL once it listens")
     args = parser.parse_args()
     return run_service(lambda life: _run(life, args))
+
+
+def port_number(text: str) -> int:
+    """Before anything is connected: a socket would say it as an error of its own, with a traceback."""
+    if text.isdecimal() and int(text) <= PORT_MAX:
+        return int(text)
+    raise argparse.ArgumentTypeError(f"{text!r} is no port; there are 0 to {PORT_MAX}")
 
 
 async def _run(life: Lifecycle, args: argparse.Namespace) -> None:

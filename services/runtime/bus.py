@@ -17,8 +17,9 @@ from schemas.errors import BusError
 from schemas.events import Event, type_of
 from schemas.subjects import event_subject
 from services.runtime.answers import Answer
-from services.runtime.connection import ANSWER_S, Connection, Listening, public_url
+from services.runtime.connection import ANSWER_S, Connection, Listening
 from services.runtime.ids import new_id
+from services.runtime.nats_address import public_url
 from services.runtime.stored import Headers, StoredMessage, parse_direct
 from services.runtime.wire import Arrived
 

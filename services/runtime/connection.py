@@ -11,7 +11,6 @@ import asyncio
 import inspect
 from collections.abc import Awaitable, Callable
 from typing import Any, Self
-from urllib.parse import urlsplit
 
 from nats.aio.client import Client
 from nats.aio.msg import Msg
@@ -24,6 +23,7 @@ from services.runtime.answers import Answer, Answers
 from services.runtime.lasting import LastingClient
 from services.runtime.line import Line
 from services.runtime.logs import logger
+from services.runtime.nats_address import check_address, no_connection, public_url
 from services.runtime.wire import Arrived
 
 log = logger("bus")
@@ -75,6 +75,7 @@ class Connection:
     ) -> Self:
         """Replies go to ``_INBOX_<user or name>.>``, so permissions can keep one service from reading another's. Raises
         BusError where no server answers in time."""
+        check_address(url)
         options: dict[str, Any] = {"name": name, "inbox_prefix": f"_INBOX_{encode_token(user or name)}"}
         if user is not None:
             options |= {"user": user, "password": password}
@@ -88,11 +89,7 @@ class Connection:
                     closed_cb=bus._closed,
                 )
         except (TimeoutError, OSError, NatsError) as error:
-            reason = bus.nc.last_error or error
-            raise BusError(
-                f"no connection to {public_url(url)} within {timeout_s:g} s: {reason}; "
-                "is nats-server running there? `headrace up` brings its own"
-            ) from error
+            raise no_connection(url, timeout_s, bus.nc.last_error or error) from error
         bus._answers.inbox = bus.nc.new_inbox()
         inbox = await bus.nc.subscribe(bus._answers.reply("*"), cb=_unheard, pending_bytes_limit=0)
         bus.line.direct(inbox._id, bus._answers.arrived)
@@ -290,9 +287,3 @@ class Connection:
 
 async def _unheard(_message: Msg) -> None:
     """Of a subscription whose messages are taken before nats-py sees them."""
-
-
-def public_url(url: str) -> str:
-    """The URL without its user and password."""
-    parts = urlsplit(url)
-    return parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()

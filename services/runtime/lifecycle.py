@@ -9,8 +9,8 @@ from __future__ import annotations
 import asyncio
 import signal
 import sys
-from collections.abc import Awaitable, Callable
-from typing import Literal
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any, Literal
 
 from schemas.errors import HeadraceError
 from services.runtime.logs import configure, logger
@@ -58,6 +58,19 @@ class Lifecycle:
 
     async def until_draining(self) -> None:
         await self.draining.wait()
+
+    async def unless_draining(self, work: Coroutine[Any, Any, object]) -> bool:
+        """The work, to its end. False where the process must go before that: then it was cancelled."""
+        doing, going = asyncio.create_task(work), asyncio.create_task(self.draining.wait())
+        try:
+            await asyncio.wait([doing, going], return_when=asyncio.FIRST_COMPLETED)
+            if doing.done():
+                doing.result()
+            return doing.done()
+        finally:
+            for task in (doing, going):
+                task.cancel()
+            await asyncio.wait([doing, going])
 
     def signalled(self, number: signal.Signals) -> None:
         """The first signal drains, the second stops."""

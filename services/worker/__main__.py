@@ -28,16 +28,16 @@ AGAIN_S = 1.0
 
 async def find_backend(urls: tuple[str, ...], life: Lifecycle, connect_s: float) -> tuple[Backend, Identity] | None:
     """The first of ``urls`` where a known server answers, asked again until one does; None once the process must go."""
-    said = ""
+    said: dict[str, str] = {}
     while not life.draining.is_set():
         for url in urls:
             try:
                 backend = await detect(url, connect_s=connect_s)
                 return backend, await backend.identify()
             except BackendError as error:
-                if str(error) != said:
+                if said.get(url) != str(error):
                     log.warning("no backend yet", action="backend_missing", url=url, error=str(error))
-                said = str(error)
+                said[url] = str(error)
         try:
             async with asyncio.timeout(AGAIN_S):
                 await life.until_draining()

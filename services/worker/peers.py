@@ -6,6 +6,7 @@ Without statistics a worker still works: all holders then pull alike.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Collection
 
 import msgspec
@@ -13,7 +14,7 @@ from nats.aio.msg import Msg
 
 from schemas import codec
 from schemas.cells import Cell
-from schemas.errors import InvalidEvent
+from schemas.errors import BusError, InvalidEvent
 from schemas.events import WorkerLeft, WorkerLoad, WorkerReported
 from schemas.statistics import Statistics
 from schemas.subjects import HEARTBEATS_ALL, STATS_BUCKET, is_stats_position
@@ -29,6 +30,8 @@ log = logger("worker")
 
 SILENT_S = 15.0
 """Three missed heartbeats: such a holder is no rival for the next task."""
+STREAMS_S = 0.5
+"""Between two looks for the streams at the start."""
 REPORTS = ("ev.worker.reported.>", "ev.worker.left.>")
 
 _cell = msgspec.json.Decoder(Cell)
@@ -52,6 +55,19 @@ class Peers:
         self._loads: dict[str, tuple[float, WorkerLoad]] = {}
         self._feeds: list[Feed] = []
         self._listening: Listening | None = None
+
+    async def meet(self) -> None:
+        """``start``, as soon as it can be: a router makes the streams, and a worker that was first waits for one."""
+        said = ""
+        while True:
+            try:
+                return await self.start()
+            except BusError as error:
+                if str(error) != said:
+                    log.warning("no streams yet; is a router running?", action="no_streams", error=str(error))
+                said = str(error)
+                await self.stop()
+                await asyncio.sleep(STREAMS_S)
 
     async def start(self) -> None:
         """The reports are all read on return, so that the first names are right; statistics come when they come."""

@@ -45,8 +45,6 @@ IN_PROGRESS_S = 10.0
 """A third of the server's ack_wait of 30 s."""
 LAST_WORDS_S = 10.0
 """For the ends of runs that a stop cut short."""
-STREAMS_S = 0.5
-"""Between two looks for the streams at the start."""
 SETTLE_S = 0.1
 """One answer changes several cells; their updates come together."""
 
@@ -109,7 +107,8 @@ class WorkerService:
             stack.push_async_callback(self._taker.close)
             stack.push_async_callback(self._peers.stop)
             stack.push_async_callback(self._pulling.close)
-            await self._meet_peers()
+            if not await life.unless_draining(self._peers.meet()):
+                return
             self._bus.on_reconnect(self._heart.want_credit)
             control = await self._bus.listen(control_subject(self.worker), self._control)
             stack.push_async_callback(control.stop)
@@ -124,16 +123,6 @@ class WorkerService:
             if self._broken.done():
                 self._broken.result()
             await self._drain()
-
-    async def _meet_peers(self) -> None:
-        """A router makes the streams; a worker that was first waits for one."""
-        while True:
-            try:
-                return await self._peers.start()
-            except BusError as error:
-                log.warning("no streams yet; is a router running?", action="no_streams", error=str(error))
-                await self._peers.stop()
-                await asyncio.sleep(STREAMS_S)
 
     # -- what it is told ---------------------------------------------------------------------------------------------------
 

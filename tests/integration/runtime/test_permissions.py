@@ -12,18 +12,21 @@ from pathlib import Path
 import pytest
 
 from schemas.errors import BusError
+from schemas.events import WorkerReported
 from schemas.streams import group_consumer
 from schemas.subjects import BENCHMARKER_KEY
 from schemas.work import Body
 from services.benchmarker.asking import Asking, Work
 from services.runtime.bus import Bus
+from services.runtime.clock import SystemClock
 from services.runtime.election import Election
 from services.runtime.feed import Feed
 from services.runtime.provision import ensure_consumer, provision
 from services.runtime.server import find_binary
 from services.runtime.stored import StoredMessage
 from services.runtime.take import Taker
-from support.eventually import eventually
+from services.worker.peers import Peers
+from support.eventually import PATIENCE_S, eventually
 
 CONFIG = Path(__file__).parents[3] / "nats" / "server.conf"
 USERS = ("admin", "router", "projector", "benchmarker", "worker", "observer")
@@ -63,7 +66,7 @@ async def secured(tmp_path: Path) -> AsyncIterator[Secured]:
         "--ports_file_dir",
         str(ports),
     ]
-    passwords = {f"HEADRACE_{user.upper()}_PASSWORD": f"pw-{user}" for user in USERS}
+    passwords = {f"NATS_PASSWORD_{user.upper()}": f"pw-{user}" for user in USERS}
     with subprocess.Popen(command, cwd=tmp_path, env={**os.environ, **passwords}, stderr=subprocess.DEVNULL) as process:
         try:
             server = Secured(await eventually(lambda: _client_url(ports)))
@@ -125,6 +128,22 @@ async def test_a_task_goes_through_with_each_part_as_its_own_user(secured: Secur
     async with Feed(worker, "KV_stats", keep, last_per_subject=True) as stats:
         await stats.caught_up.wait()
         assert stats.position == 1
+
+
+async def test_a_worker_meets_its_peers_as_its_own_user(secured: Secured) -> None:
+    router, worker = await secured.as_("router"), await secured.as_("worker")
+    await provision(router)
+    report = WorkerReported(id="r1", at=1.0, by="w2", worker="w2", boot="b", name="desk", backend="ollama")
+    admin = await secured.as_("admin")
+    await admin.publish_event(report, "r1")
+    heard = asyncio.Event()
+    peers = Peers(worker, "w1", SystemClock(), heard.set)
+    try:
+        async with asyncio.timeout(PATIENCE_S):
+            await peers.start()
+        assert heard.is_set()
+    finally:
+        await peers.stop()
 
 
 async def test_the_benchmarker_asks_holds_its_key_reads_answers_and_cancels(secured: Secured) -> None:

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import msgspec
 import pytest
+from structlog.testing import capture_logs
 
 from schemas.events import TaskCompleted, WorkerReported
 from schemas.subjects import group_durable, lane_durable, stats_key
 from services.runtime.bus import Bus
 from services.runtime.clock import SystemClock
+from services.runtime.provision import provision
 from services.runtime.server import EmbeddedServer
-from services.worker import rounds
+from services.worker import peers, rounds
+from services.worker.peers import Peers
 from support.backends import ollama_stand_in, vllm_stand_in
 from support.eventually import eventually
 from support.fleets import cell
@@ -23,6 +28,30 @@ async def names(bench: Bench, worker: str) -> set[str]:
     """The names of a worker's latest report."""
     reports = [report for report in await bench.said(WorkerReported) if report.worker == worker]
     return set(models_of(reports[-1])) if reports else set()
+
+
+async def test_one_that_was_first_waits_for_a_router_to_make_the_streams_and_says_so_once(
+    natsd: EmbeddedServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(peers, "STREAMS_S", 0.0)
+    looks = asyncio.Semaphore(0)
+
+    class Looking(Peers):
+        async def start(self) -> None:
+            looks.release()
+            await super().start()
+
+    async with await Bus.connect(natsd.url, name="w") as worker, await Bus.connect(natsd.url, name="r") as router:
+        mine = Looking(worker, "w-1", SystemClock(), lambda: None)
+        with capture_logs() as logged:
+            meeting = asyncio.create_task(mine.meet())
+            for _ in range(3):
+                await looks.acquire()
+            await provision(router)
+            await meeting
+        await mine.stop()
+    said = [line["error"] for line in logged if line["action"] == "no_streams"]
+    assert said and len(said) == len(set(said))
 
 
 async def test_unequal_digests_under_one_name_are_kept_apart_and_equal_ones_join(

@@ -11,13 +11,19 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
+from structlog.testing import capture_logs
 
+from schemas.errors import BackendError
 from schemas.events import Options, TaskCompleted, TaskStarted, WorkerLeft, WorkerReported
 from schemas.work import Body
 from services.runtime.bus import Bus
+from services.runtime.lifecycle import Lifecycle
 from services.runtime.server import EmbeddedServer
+from services.worker import __main__ as starting
+from services.worker.backends.port import Backend
 from support.eventually import PATIENCE_S, eventually
 from support.llama import MODEL, llama
+from support.stub_ollama import StubOllama
 from support.worker_bench import Bench
 
 ROOT = Path(__file__).parents[3]
@@ -115,6 +121,37 @@ async def test_a_worker_without_a_backend_waits_for_one_and_can_be_stopped(
                 pass
             process.send_signal(signal.SIGTERM)
             assert await process.wait() == 0
+
+
+async def test_a_worker_that_no_router_made_streams_for_can_be_stopped(tmp_path: Path) -> None:
+    async with (
+        EmbeddedServer(tmp_path / "nats", sync="10s") as natsd,
+        StubOllama({}) as backend,
+        worker_process(tmp_path, "--server", natsd.url, "--backend", backend.url) as process,
+    ):
+        assert process.stderr is not None
+        async with asyncio.timeout(PATIENCE_S):
+            while b"no_streams" not in await process.stderr.readline():
+                pass
+            process.send_signal(signal.SIGTERM)
+            assert await process.wait() == 0
+
+
+async def test_each_place_without_a_backend_is_said_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    life, looks = Lifecycle(), 0
+
+    async def detect(url: str, *, connect_s: float) -> Backend:
+        nonlocal looks
+        looks += 1
+        if looks == 6:
+            life.drain("enough")
+        raise BackendError("disconnect", f"nothing answers at {url}")
+
+    monkeypatch.setattr(starting, "AGAIN_S", 0.0)
+    monkeypatch.setattr(starting, "detect", detect)
+    with capture_logs() as logged:
+        assert await starting.find_backend(("http://a", "http://b"), life, 1.0) is None
+    assert [line["url"] for line in logged if line["action"] == "backend_missing"] == ["http://a", "http://b"]
 
 
 async def test_a_wrong_argument_is_one_line_and_not_a_traceback(tmp_path: Path) -> None:

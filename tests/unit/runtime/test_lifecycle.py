@@ -29,6 +29,20 @@ sys.exit(run_service(main))
 """
 
 
+async def test_work_that_nobody_waits_for_any_more_is_given_up_and_its_error_is_its_own() -> None:
+    life = Lifecycle()
+    assert await life.unless_draining(asyncio.sleep(0))
+
+    async def fails() -> None:
+        raise SettingsError("wrong")
+
+    with pytest.raises(SettingsError, match="wrong"):
+        await life.unless_draining(fails())
+    forever = asyncio.create_task(life.unless_draining(asyncio.Event().wait()))
+    life.drain("SIGTERM")
+    assert not await forever
+
+
 async def test_draining_comes_once_and_stopping_implies_it() -> None:
     life = Lifecycle()
     seen: list[str] = [life.state]
