@@ -17,6 +17,7 @@ from services.cli import (
     answer,
     bench,
     evidence_commands,
+    join,
     key,
     pipe,
     pull,
@@ -29,9 +30,9 @@ from services.cli.output import out, show
 
 NEWCOMER = (
     ("headrace up", "start everything here; `up --demo` brings its own models"),
-    ("headrace ask 'What is …?'", "ask the fleet; `--explain` says why this machine"),
+    ("headrace join CODE", "add another machine; `up --lan` prints its line"),
     ("headrace fleet", "the machines: free, busy, what they hold"),
-    ("headrace stats", "measured speed and quality per model, domain and machine"),
+    ("headrace ask 'What is …?'", "ask the fleet; `--explain` says why this machine"),
     ("headrace doctor", "check each part and say what to do"),
 )
 
@@ -62,6 +63,7 @@ def newcomer() -> RenderableType:
 
 USE, RUN = "Use it", "Run a part"
 app.command("up", rich_help_panel="Start")(run_commands.up)
+app.command("join", rich_help_panel="Start")(join.join)
 app.command("ask", rich_help_panel=USE)(show_commands.ask)
 app.command("fleet", rich_help_panel=USE)(show_commands.fleet)
 app.command("stats", rich_help_panel=USE)(stats_commands.stats)

@@ -18,7 +18,12 @@ DISK_FREE_MIN_BYTES = 1_000_000_000
 """JetStream refuses to store when the disk is full; a gigabyte holds about a million tasks' facts."""
 JOIN_HINT = (
     "start a model server: `headrace up` finds it within ten seconds on the usual ports, "
-    "or give `headrace up --backend URL`"
+    "or give `headrace up --backend URL`; one on another machine joins what `headrace up --lan` runs"
+)
+
+
+WORKER_HINT = (
+    "`headrace up` gives it one within ten seconds; where the router is on another machine, `headrace join CODE`"
 )
 
 
@@ -196,7 +201,7 @@ def backends(found: Sequence[tuple[str, str]], kinds_served: Sequence[str]) -> l
     return [
         Finding("backends", "ok", f"{kind} at {url}")
         if kind in kinds_served
-        else Finding("backends", "note", f"{kind} at {url} has no worker", f"`headrace worker --backend {url}`")
+        else Finding("backends", "note", f"{kind} at {url} has no worker", WORKER_HINT)
         for kind, url in found
     ]
 

@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 from services.cli.client import RouterClient
 from services.cli.exits import CommandFailed, Exit
 from services.cli.supervision import Part
-from services.runtime.server import Sync
+from services.runtime.server import LOOPBACK, Sync
 from services.runtime.settings import Benchmarker
 
 WORKER_DRAIN_S = 30.0
@@ -25,9 +25,9 @@ WORKERS_STOP, SERVICES_STOP = 0, 1
 
 
 Json = dict[str, Any]
+Ready = Callable[[], Awaitable[str | None]]
 
 
-LOOPBACK = "127.0.0.1"
 EVERYWHERE = ("0.0.0.0", "::")
 
 
@@ -51,6 +51,13 @@ class Surroundings(NamedTuple):
     """How the nats-server was started: the router cannot ask it, and says so to people."""
     router_host: str = LOOPBACK
     """Where the router listens; ``router_url`` is how this machine reaches it."""
+    nats_user: str | None = None
+    nats_password: str | None = None
+    """Where the nats-server asks for one. In no argument: those can be read by everybody on the machine."""
+
+    def environment(self) -> dict[str, str]:
+        named = {"HEADRACE_NATS_USER": self.nats_user, "HEADRACE_NATS_PASSWORD": self.nats_password}
+        return {variable: value for variable, value in named.items() if value is not None}
 
     def arguments(self, data: Path) -> tuple[str, ...]:
         config = ("--config", str(self.config)) if self.config else ()
@@ -72,6 +79,7 @@ def router_part(around: Surroundings) -> Part:
         module="services.router",
         arguments=around.arguments(around.data),
         environment={
+            **around.environment(),
             "HEADRACE_ROUTER_HOST": around.router_host,
             "HEADRACE_ROUTER_PORT": str(address.port),
             "HEADRACE_NATS_SYNC": around.sync,
@@ -89,6 +97,7 @@ def projector_part(around: Surroundings) -> Part:
         name="projector",
         module="services.projector",
         arguments=around.arguments(around.data),
+        environment=around.environment(),
         log=around.log("projector"),
         drain_s=SERVICE_DRAIN_S,
         stop_order=SERVICES_STOP,
@@ -107,6 +116,7 @@ def benchmarker_part(around: Surroundings, settings: Benchmarker) -> Part:
         name="benchmarker",
         module="services.benchmarker",
         arguments=around.arguments(around.data),
+        environment=around.environment(),
         log=around.log("benchmarker"),
         drain_s=SERVICE_DRAIN_S,
         stop_order=WORKERS_STOP,
@@ -116,7 +126,7 @@ def benchmarker_part(around: Surroundings, settings: Benchmarker) -> Part:
 
 
 def worker_part(around: Surroundings, backend: BackendAt) -> Part:
-    folder = around.data / "workers" / slug(backend.folder or backend.url)
+    """One that the router is asked about."""
 
     async def ready() -> str | None:
         body = await _quietly(lambda client: client.get("/workers"), around.router_url)
@@ -126,15 +136,33 @@ def worker_part(around: Surroundings, backend: BackendAt) -> Part:
         models = ", ".join(mine[0]["models"]) or "no model yet"
         return f"{mine[0]['backend']} at {backend.url}, {models}"
 
+    return _worker(around, backend, ready)
+
+
+def joined_worker_part(around: Surroundings, backend: BackendAt) -> Part:
+    """One on another machine than the router, which it cannot ask: it speaks for itself."""
+
+    async def ready() -> str | None:
+        return backend.url
+
+    return _worker(around, backend, ready, own_word=True)
+
+
+def _worker(around: Surroundings, backend: BackendAt, ready: Ready, *, own_word: bool = False) -> Part:
     return Part(
         name=f"worker {backend.name}",
         module="services.worker",
-        arguments=around.arguments(folder),
-        environment={"HEADRACE_WORKER_NAME": backend.name, "HEADRACE_WORKER_BACKEND": backend.url},
+        arguments=around.arguments(around.data / "workers" / slug(backend.folder or backend.url)),
+        environment={
+            **around.environment(),
+            "HEADRACE_WORKER_NAME": backend.name,
+            "HEADRACE_WORKER_BACKEND": backend.url,
+        },
         log=around.log(f"worker-{slug(backend.name)}"),
         drain_s=WORKER_DRAIN_S + 5,
         stop_order=WORKERS_STOP,
         ready=ready,
+        own_word=own_word,
     )
 
 
@@ -161,11 +189,11 @@ def url_here(host: str, port: int) -> str:
     return f"http://{name}:{port}"
 
 
-def name_of(url: str, kind: str | None = None) -> str:
-    """What a machine is called when nobody named it: its host, this one's for a loopback address, and what runs there."""
+def name_of(url: str, kind: str | None = None, *, here: str | None = None) -> str:
+    """What a machine is called: its host (for a loopback address ``here``, else this one's name), and what runs there."""
     address = urlsplit(url)
     is_local = address.hostname in ("127.0.0.1", "localhost", "::1")
-    host = socket.gethostname().partition(".")[0] if is_local else str(address.hostname)
+    host = (here or socket.gethostname().partition(".")[0]) if is_local else str(address.hostname)
     return "-".join(str(part) for part in (host, kind or address.port) if part)
 
 

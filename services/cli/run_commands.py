@@ -18,10 +18,12 @@ from rich.text import Text
 
 from services.cli.exits import CommandFailed, Exit
 from services.cli.output import console, emit_json, err, out
+from services.cli.parts import EVERYWHERE
 from services.runtime.settings import load
 
 PASSED_ON = {"allow_extra_args": True, "ignore_unknown_options": True}
 """A service reads its own arguments, --help included."""
+NEW_FILE = "headrace.toml"
 SERVICES = {
     "router": ("services.router", "Run a router alone, against any NATS (--server)."),
     "worker": ("services.worker", "Run a worker beside one model server (--backend URL)."),
@@ -52,6 +54,10 @@ Host = Annotated[
         "--host", help="Where the router listens: 0.0.0.0 lets other machines in.", show_default="127.0.0.1, here alone"
     ),
 ]
+Backends = Annotated[
+    list[str] | None, typer.Option("--backend", metavar="URL", help="A model server; may be repeated.")
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON: a line per part, then the demo's results.")]
 Config = Annotated[Path | None, typer.Option("--config", exists=True, dir_okay=False, help="A headrace.toml.")]
 
 
@@ -60,35 +66,46 @@ def up(
         bool, typer.Option("--demo", help="Two real machines and a small model of our own, a dozen prompts, then stop.")
     ] = False,
     stay: Annotated[bool, typer.Option("--stay", help="With --demo: keep running afterwards.")] = False,
-    backend: Annotated[
-        list[str] | None, typer.Option("--backend", metavar="URL", help="A model server; may be repeated.")
-    ] = None,
+    backend: Backends = None,
     data: Data = None,
     port: Port = None,
     host: Host = None,
+    lan: Annotated[
+        bool, typer.Option("--lan", help="Let other machines ask, with a key, and join with the line that this prints.")
+    ] = False,
     sync: Sync = None,
     config: Config = None,
     record: Annotated[
         Path | None, typer.Option("--record", hidden=True, help="Save the demo's output as an SVG.")
     ] = None,
-    json: Annotated[bool, typer.Option("--json", help="Print JSON: a line per part, then the demo's results.")] = False,
+    json: AsJson = False,
 ) -> None:
     """Start everything on this machine: NATS, router, projector, benchmarker, and a worker for each model server found."""
     from services.cli import up as run
     from services.cli.interrupt import until_signal
     from services.cli.picture import save_picture
 
-    if demo and host:
-        raise CommandFailed("the demo is for this machine alone", hint="leave out --demo or --host", code=Exit.USAGE)
+    if demo and (host or lan):
+        raise CommandFailed(
+            "the demo is for this machine alone", hint="leave out --demo, or --host and --lan", code=Exit.USAGE
+        )
     if demo and backend:
         raise CommandFailed("--demo brings its own servers", hint="leave out --demo or --backend", code=Exit.USAGE)
     terminal = console(record=record is not None, quiet=json)
     settings = load(config, os.environ)
+    if lan and not settings.keys:
+        raise CommandFailed(
+            f"--lan lets other machines ask, and {config or 'no settings file'} has no key for them",
+            hint=f"`headrace key add me --config {config or NEW_FILE}`, then "
+            f"`headrace up --lan --config {config or NEW_FILE}`; this machine itself needs no key",
+            code=Exit.USAGE,
+        )
     when = sync or settings.nats.sync or "always"
-    around = run.Terminal(terminal, _speaker(terminal, json), config)
+    around = run.Terminal(terminal, speaker(terminal, json), config)
     usual = settings.router.port if port is None else port
     if not demo:
-        listen = run.Listen(host or settings.router.host, usual, bool(settings.keys))
+        where = host or (EVERYWHERE[0] if lan else settings.router.host)
+        listen = run.Listen(where, usual, bool(settings.keys), settings.nats.port if lan else None)
         backends = backend or ([settings.worker.backend] if settings.worker.backend else [])
         place = data or settings.data_dir
         asyncio.run(until_signal(run.up(place, backends=backends, listen=listen, sync=when, around=around)))
@@ -103,7 +120,7 @@ def up(
         raise typer.Exit(Exit.INTERRUPTED)
 
 
-def _speaker(terminal: Console, as_json: bool) -> Callable[[str], None]:
+def speaker(terminal: Console, as_json: bool) -> Callable[[str], None]:
     """How the parts' lines are said: as text, or each as a JSON object."""
 
     def say(line: str) -> None:
@@ -117,7 +134,12 @@ def _speaker(terminal: Console, as_json: bool) -> Callable[[str], None]:
 
 def nats(
     data: Data = None,
-    host: Annotated[str, typer.Option("--host")] = "127.0.0.1",
+    host: Annotated[
+        str,
+        typer.Option(
+            "--host", help="Where it listens. 0.0.0.0 lets other machines in, and whoever comes may do anything."
+        ),
+    ] = "127.0.0.1",
     port: Annotated[int | None, typer.Option("--port", help="4222 unless set otherwise; -1 is any free one.")] = None,
     sync: Sync = None,
     config: Config = None,

@@ -15,7 +15,6 @@ from pathlib import Path
 from schemas.errors import ServerError
 from services.cli.exits import CommandFailed
 from services.cli.parts import (
-    LOOPBACK,
     BackendAt,
     Surroundings,
     benchmarker_part,
@@ -27,7 +26,7 @@ from services.cli.parts import (
 from services.cli.supervision import BACKOFF_S, Child, Say, Supervisor
 from services.runtime.bus import Bus
 from services.runtime.provision import provision
-from services.runtime.server import EmbeddedServer, Sync
+from services.runtime.server import LOOPBACK, EmbeddedServer, Sync
 from services.runtime.settings import load
 
 NATS_POLL_S = 0.2
@@ -36,7 +35,7 @@ NATS_POLL_S = 0.2
 
 class Stack:
     """``async with Stack(data, backends=[…]) as stack: stack.router_url``. ``router_port`` 0 takes a free one. Without
-    ``benchmarker`` nothing but what is asked for ever runs."""
+    ``benchmarker`` nothing but what is asked for ever runs. With ``nats_secret`` workers of other machines may join by it."""
 
     def __init__(
         self,
@@ -46,13 +45,15 @@ class Stack:
         sync: Sync = "always",
         router_port: int = 0,
         router_host: str = LOOPBACK,
+        nats_host: str = LOOPBACK,
         nats_port: int = -1,
+        nats_secret: str | None = None,
         config: Path | None = None,
         restart: bool = True,
         benchmarker: bool = False,
         say: Say = lambda _line: None,
     ) -> None:
-        self.nats = EmbeddedServer(data, sync=sync, port=nats_port)
+        self.nats = EmbeddedServer(data, sync=sync, port=nats_port, host=nats_host, secret=nats_secret)
         self.supervisor = Supervisor(say, restart=restart)
         self.router_url = url_here(router_host, router_port or free_port())
         self._router_host = router_host
@@ -110,7 +111,7 @@ class Stack:
     async def start(self) -> None:
         await self.take_data()
         settings = load(self._config, os.environ)
-        async with await Bus.connect(self.nats.url, name="up") as bus:
+        async with await Bus.connect(self.nats.url, name="up", user=self.nats.user, password=self.nats.password) as bus:
             await provision(bus, keep_s=settings.privacy.keep_s)  # as the router will
         self._say(f"nats ready: {self.nats.url}, sync {self.nats.sync}")
         if self._restart:
@@ -122,7 +123,16 @@ class Stack:
         await self.supervisor.start(parts)
 
     def _surroundings(self) -> Surroundings:
-        return Surroundings(self._data, self.nats.url, self.router_url, self._config, self.nats.sync, self._router_host)
+        return Surroundings(
+            self._data,
+            self.nats.url,
+            self.router_url,
+            self._config,
+            self.nats.sync,
+            self._router_host,
+            self.nats.user,
+            self.nats.password,
+        )
 
     async def _watch_nats(self) -> None:
         """The parts wait for the server and repeat what it had not acknowledged; it only has to come back on its port."""

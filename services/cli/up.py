@@ -16,7 +16,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from rich.console import Console
 from rich.text import Text
@@ -24,22 +24,21 @@ from rich.text import Text
 from services.cli import demo
 from services.cli.ask import machine_names
 from services.cli.client import DEFAULT_ROUTER, RouterClient
-from services.cli.discovery import answers, find_backends
 from services.cli.exits import CommandFailed
 from services.cli.fleet_process import DemoFleet
-from services.cli.parts import EVERYWHERE, LOOPBACK, BackendAt, backend_url, name_of
+from services.cli.join_code import JoinCode, address_here, fleet_secret
+from services.cli.joining import ModelServers
+from services.cli.parts import EVERYWHERE
 from services.cli.stack import Stack
 from services.cli.supervision import Say
-from services.runtime.server import Sync
+from services.runtime.server import LOOPBACK, Sync
 
 STOPPING = "stopping: workers finish what they have; a second Ctrl-C stops at once"
-LOOK_AGAIN_S = 10.0
-"""How soon a model server that was started later gets its worker."""
 ASK_S = 1.0
 """Who pressed Ctrl-C is told at once or not at all."""
 NAMED_MAX = 3
-WORKERS_WITHIN_S = 3.0
-"""A worker whose model server answers has usually joined by then; nothing else has to wait for it."""
+PORT_VARIABLE = "HEADRACE_NATS_PORT"
+TRY_ANOTHER = "is Headrace up already? try `headrace fleet`, or `headrace up --port N`"
 
 
 class Terminal(NamedTuple):
@@ -51,59 +50,54 @@ class Terminal(NamedTuple):
 
 
 class Listen(NamedTuple):
-    """Where the router listens, and whether it has keys."""
+    """Where the router listens, and whether it has keys. With ``nats_port`` workers of other machines may join there."""
 
     host: str
     port: int
     has_keys: bool = False
+    nats_port: int | None = None
 
 
 async def up(data: Path, *, backends: Sequence[str], listen: Listen, sync: Sync, around: Terminal) -> None:
     """Runs until it is cancelled. ``backends`` come on top of those found on this machine's default ports."""
-    host, port, _ = listen
-    refuse_taken_port(port, host)
+    refuse_taken_port(listen.port, listen.host)
     started = time.monotonic()
-    known = [BackendAt(name_of(url), url) for url in dict.fromkeys(map(backend_url, backends))]
-    known += await _new_ones(known)
+    servers = ModelServers(around.say)
+    await servers.look(backends)
     try:
-        async with (
-            Stack(
-                data,
-                sync=sync,
-                router_host=host,
-                router_port=port,
-                config=around.config,
-                benchmarker=True,
-                say=around.say,
-            ) as stack,
-            asyncio.TaskGroup() as joining,
-        ):
+        async with _stack(data, listen, sync, around) as stack:
+
+            def ready() -> None:
+                first = welcome(stack.router_url, time.monotonic() - started, bool(servers.known))
+                around.console.print(Text.assemble(first, to_others(listen)), soft_wrap=True)
+                if listen.nats_port is not None:
+                    around.say(how_to_join(fleet_secret(data), listen.host, stack.nats.port))
+
             try:
-                there = await asyncio.gather(*(answers(backend.url) for backend in known))
-                for backend, is_there in zip(known, there, strict=True):
-                    if not is_there:
-                        around.say(f"waiting for {backend.url}: nothing answers there; it joins when it does")
-                        joining.create_task(_join_when_it_answers(stack, backend))
-                first = [
-                    joining.create_task(stack.join_later(b))
-                    for b, is_there in zip(known, there, strict=True)
-                    if is_there
-                ]
-                if first:
-                    await asyncio.wait(first, timeout=WORKERS_WITHIN_S)
-                around.console.print(
-                    Text.assemble(
-                        welcome(stack.router_url, time.monotonic() - started, bool(known)),
-                        to_others(listen),
-                    ),
-                    soft_wrap=True,
-                )
-                await _join_later_ones(stack, known, joining)
+                await servers.give_workers(stack.join_later, ready)
             finally:
                 around.say(STOPPING)
                 around.say(await in_hand(stack.router_url))
     finally:
         around.say("stopped, nothing is left running")
+
+
+def _stack(data: Path, listen: Listen, sync: Sync, around: Terminal) -> Stack:
+    opened: dict[str, Any] = {}
+    if listen.nats_port is not None:
+        if listen.nats_port > 0:
+            refuse_taken_port(listen.nats_port, listen.host, hint=f"[nats] port, or {PORT_VARIABLE}, names another")
+        opened = {"nats_host": listen.host, "nats_port": listen.nats_port, "nats_secret": fleet_secret(data)}
+    return Stack(
+        data,
+        sync=sync,
+        router_host=listen.host,
+        router_port=listen.port,
+        config=around.config,
+        benchmarker=True,
+        say=around.say,
+        **opened,
+    )
 
 
 async def up_demo(data: Path | None, *, port: int, stay: bool, sync: Sync, around: Terminal) -> demo.Json:
@@ -180,11 +174,13 @@ def welcome(url: str, took_s: float, has_backends: bool) -> Text:
 
 
 def to_others(listen: Listen) -> Text:
-    """Who else may ask, where the router listens to more than this machine."""
-    host, port, has_keys = listen
+    """Who else may ask or join, and how."""
+    host, port, has_keys, nats_port = listen
     text = Text()
+    if nats_port is None:
+        text.append("  add a machine     headrace up --lan\n")
     if host in EVERYWHERE:
-        text.append(f"  other machines    http://{socket.gethostname()}:{port}/\n")
+        text.append(f"  from elsewhere    http://{address_here()}:{port}/\n")
     if not has_keys and not host.startswith(("127.", "localhost", "::1")):
         text.append(
             "Whoever reaches that address may ask, without a key. To change that: headrace key add NAME\n", "yellow"
@@ -192,7 +188,13 @@ def to_others(listen: Listen) -> Text:
     return text
 
 
-def refuse_taken_port(port: int, host: str = LOOPBACK) -> None:
+def how_to_join(secret: str, host: str, nats_port: int) -> str:
+    """The one line for every other machine."""
+    code = JoinCode(secret, address_here() if host in EVERYWHERE else host, nats_port)
+    return f"other machines join by: headrace join {code}"
+
+
+def refuse_taken_port(port: int, host: str = LOOPBACK, *, hint: str = TRY_ANOTHER) -> None:
     """Before anything starts: a router that finds its port taken would only say so in its log."""
     with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -206,30 +208,8 @@ def refuse_taken_port(port: int, host: str = LOOPBACK) -> None:
                 ) from error
             raise CommandFailed(
                 f"port {port} is taken: {error.strerror}",
-                hint="is Headrace up already? try `headrace fleet`, or `headrace up --port N`",
+                hint=hint,
             ) from error
-
-
-async def _join_when_it_answers(stack: Stack, backend: BackendAt) -> None:
-    while not await answers(backend.url):  # noqa: ASYNC110 - nothing else tells
-        await asyncio.sleep(LOOK_AGAIN_S)
-    await stack.join_later(backend)
-
-
-async def _join_later_ones(stack: Stack, known: list[BackendAt], joining: asyncio.TaskGroup) -> None:
-    """Until it is cancelled."""
-    while True:
-        await asyncio.sleep(LOOK_AGAIN_S)
-        for backend in await _new_ones(known):
-            known.append(backend)
-            joining.create_task(stack.join_later(backend))
-
-
-async def _new_ones(known: Sequence[BackendAt]) -> list[BackendAt]:
-    urls = {backend.url for backend in known}
-    return [
-        BackendAt(name_of(found.url, found.kind), found.url) for found in await find_backends() if found.url not in urls
-    ]
 
 
 @contextmanager

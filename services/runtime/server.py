@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import IO, Literal
 
 from schemas.errors import ServerError
+from services.runtime.server_conf import LOCAL, Passwords, server_conf
 
 Sync = Literal["always", "10s"]
 
@@ -32,47 +33,29 @@ START_S = 120.0
 """Recovering 5 M compressed messages took 7 s after a kill; a large store on a slow disk may need a minute."""
 STOP_S = 20.0
 LOG_KEPT_BYTES = 4_000_000
+SECRET_BYTES = 24
+LOOPBACK = "127.0.0.1"
 _PR_SET_PDEATHSIG = 1
 _LIBC = ctypes.CDLL(None, use_errno=True) if sys.platform == "linux" else None
-
-CONFIG = """\
-# Written at every start of the embedded server; edits are lost. For a server of your own see nats/server.conf.
-server_name: "headrace"
-listen: "{host}:{port}"
-http: "127.0.0.1:-1"
-ports_file_dir: {ports}
-max_payload: 64MB
-max_pending: 256MB
-ping_interval: "10s"
-ping_max: 2
-lame_duck_duration: "30s"
-jetstream {{
-  store_dir: {store}
-  max_mem: 1GB
-  max_file: 1TB
-  sync_interval: {sync}
-  limits {{ default_max_consumers: -1 }}
-}}
-# Everybody on this machine may do everything, except what would take facts out of the log: that is the admin's.
-no_auth_user: "local"
-accounts {{
-  HEADRACE {{
-    jetstream: enabled
-    users: [
-      {{ user: "admin", password: {password} }}
-      {{ user: "local", password: "local", permissions: {{
-        publish: {{ deny: ["$JS.API.STREAM.PURGE.EVENTS", "$JS.API.STREAM.DELETE.EVENTS"] }} }} }}
-    ]
-  }}
-}}
-"""
 
 
 class EmbeddedServer:
     """``async with EmbeddedServer(dir) as server: Bus.connect(server.url)``. After a ``kill`` or ``stop``, ``start`` comes
-    back on the same port. ``sync`` "always" survives a power cut, "10s" is faster and may lose the last 10 s of it."""
+    back on the same port. ``sync`` "always" survives a power cut, "10s" is faster and may lose the last 10 s of it.
 
-    def __init__(self, data_dir: Path | str, *, sync: Sync = "always", port: int = -1, host: str = "127.0.0.1") -> None:
+    With ``secret``, the password of workers on other machines, nobody comes in without one: this machine's parts are ``user``
+    with ``password``. Without it both are None and nobody is asked.
+    """
+
+    def __init__(
+        self,
+        data_dir: Path | str,
+        *,
+        sync: Sync = "always",
+        port: int = -1,
+        host: str = LOOPBACK,
+        secret: str | None = None,
+    ) -> None:
         if port == 0:
             raise ServerError("port 0 means 4222 to nats-server; ask for -1 to get any free port")
         self.directory = Path(data_dir) / "nats"
@@ -82,6 +65,9 @@ class EmbeddedServer:
         self.url = ""
         self.admin_url = ""
         self.monitor_url = ""
+        self.user = LOCAL if secret else None
+        self.password = secrets.token_urlsafe(SECRET_BYTES) if secret else None
+        self._secret = secret
         self.process: subprocess.Popen[bytes] | None = None
         self._lock: IO[str] | None = None
         self._log_start = 0
@@ -145,7 +131,7 @@ class EmbeddedServer:
                     lock.close()
                     raise ServerError(
                         f"another nats-server uses {self.directory} (started by process {holder or 'unknown'}); "
-                        "connect to it with --server, stop it, or choose another --data"
+                        "is Headrace up already? Stop that, or choose another --data"
                     ) from None
                 await asyncio.sleep(0.05)
         lock.truncate(0)
@@ -159,20 +145,12 @@ class EmbeddedServer:
         ports.mkdir()
         if self.log_file.exists() and self.log_file.stat().st_size > LOG_KEPT_BYTES:
             self.log_file.replace(self.log_file.with_suffix(".log.1"))
-        password = secrets.token_urlsafe(24)
-        self.admin_url = f"admin:{password}"
+        passwords = Passwords(secrets.token_urlsafe(SECRET_BYTES), self.password or LOCAL, self._secret)
+        self.admin_url = f"admin:{passwords.admin}"
         config = self.directory / "server.conf"
         config.touch(mode=0o600)
-        config.write_text(
-            CONFIG.format(
-                host=self.host,
-                port=self.port,
-                ports=json.dumps(str(ports)),
-                store=json.dumps(str(self.directory / "store")),
-                sync=json.dumps(self.sync),
-                password=json.dumps(password),
-            )
-        )
+        listen, store = _at(self.host, self.port), self.directory / "store"
+        config.write_text(server_conf(listen, ports=ports, store=store, sync=self.sync, passwords=passwords))
         with self.log_file.open("ab") as log:
             self._log_start = log.tell()
             # The lock's file descriptor goes to the child too, so that the directory stays locked if only we are killed.
@@ -203,9 +181,9 @@ class EmbeddedServer:
 
     def _learn(self, client_url: str, monitor_url: str) -> None:
         self.port = int(client_url.rpartition(":")[2])
-        host = "127.0.0.1" if self.host in ("0.0.0.0", "::") else self.host
-        self.url = f"nats://{host}:{self.port}"
-        self.admin_url = f"nats://{self.admin_url}@{host}:{self.port}"
+        host = LOOPBACK if self.host in ("0.0.0.0", "::") else self.host
+        self.url = f"nats://{_at(host, self.port)}"
+        self.admin_url = f"nats://{self.admin_url}@{_at(host, self.port)}"
         self.monitor_url = f"http://127.0.0.1:{monitor_url.rpartition(':')[2]}"
 
     def _fatal_line(self) -> str:
@@ -229,6 +207,10 @@ class EmbeddedServer:
         if self._lock is not None:
             self._lock.close()
             self._lock = None
+
+
+def _at(host: str, port: int) -> str:
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 def find_binary() -> str:

@@ -19,10 +19,12 @@ ROOT = Path(__file__).parents[2]
 
 
 class Up:
-    """``async with Up(folder, "--demo") as up``. Everything it starts has ``folder`` in its command line."""
+    """``async with Up(folder, "--demo") as up``. Everything it starts has ``folder`` in its command line. ``command`` is another
+    one that speaks as it does."""
 
-    def __init__(self, folder: Path, *options: str) -> None:
+    def __init__(self, folder: Path, *options: str, command: tuple[str, ...] = ("up",)) -> None:
         self.folder = folder
+        self._command = command
         self.said: list[str] = []
         self.last: dict[str, Any] = {}
         self._options = options
@@ -34,7 +36,7 @@ class Up:
                 sys.executable,
                 "-m",
                 "services.cli",
-                "up",
+                *self._command,
                 "--json",
                 "--data",
                 str(self.folder / "data"),

@@ -291,13 +291,23 @@ async def test_errors_are_json_too_where_json_was_asked_for(shell: Shell) -> Non
 async def test_headrace_alone_shows_what_a_newcomer_needs(capsys: pytest.CaptureFixture[str]) -> None:
     assert await asyncio.to_thread(run, []) == Exit.OK
     shown = capsys.readouterr().out
-    assert all(f"headrace {command}" in shown for command in ("up", "ask", "fleet", "stats", "doctor"))
+    assert all(f"headrace {command}" in shown for command in ("up", "join", "fleet", "ask", "doctor"))
 
 
 async def test_a_prompt_that_does_not_fit_a_url_is_refused_by_preview_and_taken_by_ask(shell: Shell) -> None:
     long = "water " * 4000
     assert await shell.type("preview", long) == Exit.USAGE
     assert await shell.type("ask", long) == Exit.OK
+
+
+async def test_a_router_says_which_ports_there_are_before_it_looks_for_a_nats_server() -> None:
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "services.cli", "router", "--port", "99999", "--server", "nats://127.0.0.1:9"),
+        stderr=asyncio.subprocess.PIPE,
+    )
+    _, said = await process.communicate()
+    assert process.returncode == Exit.USAGE
+    assert b"'99999' is no port; there are 0 to 65535" in said
 
 
 @pytest.mark.parametrize("service", ["router", "worker", "projector"])
@@ -307,4 +317,4 @@ async def test_a_service_alone_reads_its_own_arguments(service: str) -> None:
     )
     said, _ = await process.communicate()
     assert process.returncode == 0
-    assert b"--server" in said
+    assert b"--server" in said and f"headrace {service}".encode() in said

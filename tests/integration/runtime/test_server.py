@@ -12,6 +12,7 @@ import pytest
 
 from schemas.errors import BusError, ServerError
 from services.runtime.bus import Bus
+from services.runtime.nats_address import REFUSED
 from services.runtime.provision import provision
 from services.runtime.server import EmbeddedServer, find_binary
 from support.eventually import PATIENCE_S, eventually
@@ -136,6 +137,24 @@ async def test_only_the_admin_may_empty_the_log(natsd: EmbeddedServer, bus: Bus)
             await bus.api(request)
     async with await Bus.connect(natsd.admin_url, name="archive") as admin:
         assert (await admin.api("STREAM.PURGE.EVENTS"))["purged"] == 1
+
+
+async def test_with_a_secret_nobody_comes_in_without_a_password_and_a_worker_may_not_submit(tmp_path: Path) -> None:
+    async with EmbeddedServer(tmp_path, sync="10s", secret="s3cret") as server:
+        async with await Bus.connect(server.url, name="up", user=server.user, password=server.password) as local:
+            await provision(local)
+        async with await Bus.connect(server.url, name="w", user="worker", password="s3cret") as worker:
+            await worker.publish_stored("ev.task.started.w1", b"{}", "t.1.start")
+            with pytest.raises(BusError, match="may not publish there"):
+                await worker.publish_stored("ev.task.submitted.router", b"{}", "t")
+        for user, password in ((None, None), ("local", "local"), ("worker", "wrong")):
+            with pytest.raises(BusError, match="wants a user and a password") as refused:
+                await Bus.connect(server.url, name="x", user=user, password=password, timeout_s=2)
+            assert refused.value.code == REFUSED
+        await server.kill()
+        await server.start()
+        async with await Bus.connect(server.url, name="up", user=server.user, password=server.password):
+            pass
 
 
 async def test_a_frozen_server_can_still_be_stopped(tmp_path: Path) -> None:

@@ -59,12 +59,13 @@ def test_unequal_files_under_one_name_are_a_warning() -> None:
     assert [finding.level for finding in findings.models(body)] == ["ok", "warning"]
 
 
-def test_a_backend_without_a_worker_comes_with_the_command() -> None:
+def test_a_backend_without_a_worker_comes_with_the_commands_that_give_it_one() -> None:
     served, unused = findings.backends(
         [("ollama", "http://127.0.0.1:11434"), ("vllm", "http://127.0.0.1:8000")], ["ollama"]
     )
     assert served.level == "ok"
-    assert unused.action == "`headrace worker --backend http://127.0.0.1:8000`"
+    assert "http://127.0.0.1:8000" in unused.words
+    assert "`headrace up`" in str(unused.action) and "`headrace join CODE`" in str(unused.action)
 
 
 def test_a_full_disk_is_a_problem() -> None:

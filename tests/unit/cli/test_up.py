@@ -8,7 +8,7 @@ import pytest
 from schemas.work import Body
 from services.cli.exits import CommandFailed
 from services.cli.parts import Surroundings, router_part, url_here
-from services.cli.up import Listen, afterwards, in_hand, refuse_taken_port, to_others, welcome
+from services.cli.up import Listen, afterwards, how_to_join, in_hand, refuse_taken_port, to_others, welcome
 from services.router.http.app import create_app
 from services.router.http.serving import serving
 from services.router.port import NewTask
@@ -58,10 +58,23 @@ def test_the_router_listens_where_it_was_told_and_is_asked_where_this_machine_re
 
 
 def test_who_lets_other_machines_in_is_told_where_they_ask_and_that_nobody_needs_a_key() -> None:
-    assert to_others(Listen("127.0.0.1", 8420, False)).plain == ""
+    assert to_others(Listen("127.0.0.1", 8420, False)).plain.split() == [
+        "add",
+        "a",
+        "machine",
+        "headrace",
+        "up",
+        "--lan",
+    ]
+    assert to_others(Listen("127.0.0.1", 8420, True, 4222)).plain == ""
     opened = to_others(Listen("0.0.0.0", 8420, False)).plain
     assert ":8420/" in opened and "headrace key add" in opened
     assert "key" not in to_others(Listen("0.0.0.0", 8420, True)).plain.partition(":8420/")[2]
+
+
+def test_the_line_for_other_machines_names_an_address_that_they_reach() -> None:
+    assert how_to_join("s", "192.168.1.20", 4222).endswith(": headrace join s@192.168.1.20:4222")
+    assert how_to_join("s", "0.0.0.0", 4222).endswith(":4222") and "0.0.0.0" not in how_to_join("s", "0.0.0.0", 4222)
 
 
 def test_an_address_that_is_not_this_machines_is_no_taken_port() -> None:
