@@ -230,10 +230,13 @@ def _reason(best: Candidate, others: Sequence[Candidate], fleet: Fleet, settled:
     if second.cost_s == best.cost_s:
         return f"{_s(total)} predicted, the same as {rival}; drawn by lot"
     more = second.cost_s - best.cost_s
+    told_more = _s(more) if more >= 0.01 else "less than 0.01 s"
     if second.model == best.model:
-        return f"{_s(total)} predicted, the least; {rival} would cost {_s(more)} more"
-    points = 100 * (best.quality.value or 0.0)
-    return f"{_s(total)} predicted at quality {points:.0f} of 100, the least cost; {rival} would cost {_s(more)} more"
+        return f"{_s(total)} predicted, the least; {rival} would cost {told_more} more"
+    quality, points = best.quality, 100 * (best.quality.value or 0.0)
+    guessed = "a guessed " if quality.level == "prior" or quality.n == 0 else ""
+    told = f"{_s(total)} predicted at {guessed}quality {'of ' if guessed else ''}{points:.0f} of 100"
+    return f"{told}, the least cost; {rival} would cost {told_more} more"
 
 
 def _s(value: float) -> str:

@@ -25,6 +25,7 @@ from services.router.http.app import create_app
 from services.router.http.page.rendering import static
 from services.router.http.page.words import WORDS
 from services.router.http.serving import serving
+from services.router.port import Rise
 from services.runtime.settings import Http, Key
 from support.eventually import PATIENCE_S, eventually
 from support.router_port import DESKTOP, MemoryRouter
@@ -234,6 +235,14 @@ async def test_a_quality_that_nobody_judged_says_so(
     guess, judged = WORDS["guess"][0], WORDS["evidence"][0]
     assert f">48 of 100, {guess}<" in await shown(Measure(value=0.48, level="prior", n=0))
     assert f">70 of 100, 3 {judged}<" in await shown(Measure(value=0.7, level="model", n=3))
+
+
+async def test_what_made_a_place_and_a_start_worse_is_said_once(http: httpx.AsyncClient, router: MemoryRouter) -> None:
+    router.script = None
+    await http.post("/route", json={"prompt": "hi"})
+    rises = tuple(Rise(of=of, before=1, after=2, code="died", words="x") for of in ("position", "eta_s"))
+    await router.last.move(rises=rises)
+    assert (await page(http)).count(WORDS["rise_died"][0]) == 1
 
 
 async def test_what_is_unknown_looks_it_in_both_languages(http: httpx.AsyncClient, router: MemoryRouter) -> None:

@@ -43,6 +43,19 @@ def test_the_fast_machine_is_chosen_and_the_reason_names_the_difference() -> Non
     assert "the least; laptop would cost" in decision.choice.reason
 
 
+def test_a_quality_that_nobody_judged_is_called_a_guess_and_no_difference_is_nought() -> None:
+    decision = ask(worker("desk", "qwen3"), worker("laptop", "llama3", wait_s=0.004), stats=Statistics())
+    assert decision.choice is not None
+    guessed, rest = (
+        "at a guessed quality of 50 of 100, the least cost",
+        "llama3 on laptop would cost less than 0.01 s more",
+    )
+    assert decision.choice.reason.endswith(f"{guessed}; {rest}")
+    decision = ask(DESK, worker("laptop", "llama3"))
+    assert decision.choice is not None
+    assert " predicted at quality 80 of 100, " in decision.choice.reason
+
+
 def test_a_busy_fast_machine_loses_as_soon_as_the_slow_one_would_be_done_earlier() -> None:
     waits = [chosen(ask(worker("desk", "qwen3", wait_s=wait), LAPTOP))[1] for wait in (0.0, 20.0, 60.0)]
     assert waits == ["desk", "desk", "laptop"]
