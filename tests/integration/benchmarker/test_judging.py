@@ -19,6 +19,7 @@ from services.runtime.bus import Bus
 from services.runtime.clock import SystemClock
 from services.runtime.ids import new_id
 from services.runtime.server import EmbeddedServer
+from support.eventually import PATIENCE_S
 from support.habits import JUDGE, STRONG, VOICES, WEAK, models_with
 from support.judges import Habit, always_first, always_longer, honest, texts_of
 from support.projecting import ProjectorProcess
@@ -35,7 +36,7 @@ async def judged(bus: Bus, projector: ProjectorProcess, pays: int) -> Records:
 
     async def records() -> Records:
         await projector.reached(bus, await bus.last_seq("EVENTS"))
-        return msgspec.json.decode(await bus.request(PROJECTOR_JUDGES, b"{}", timeout_s=5), type=Records)
+        return msgspec.json.decode(await bus.request(PROJECTOR_JUDGES, b"{}", timeout_s=PATIENCE_S), type=Records)
 
     async def say(event: Any) -> None:
         await bus.publish_event(event, event.id)

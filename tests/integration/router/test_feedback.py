@@ -110,6 +110,10 @@ async def test_whoever_goes_back_to_a_former_word_is_heard_even_by_a_router_that
     monkeypatch.setattr(router._lookback, "events_of", lagging)
     for value in (1.0, 0.0):
         await http.post("/feedback", json={"task": task, "value": value})
+    stored = await bus.last_seq("EVENTS")
+    await eventually(
+        lambda: router.desk.state.position >= stored
+    )  # what it lags behind is said above, and nothing more
 
     async def stored_meanwhile(seq: int) -> None:
         late[0] = False

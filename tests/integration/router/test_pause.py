@@ -23,7 +23,8 @@ async def stub() -> AsyncIterator[Stub]:
 
 
 def reason_of(router: RouterService, task: str) -> str:
-    return str(next(status.reason for status in router.queue() if status.task == task))
+    """Why it waits; nothing while the router's fold does not have it."""
+    return next((str(status.reason) for status in router.queue() if status.task == task), "")
 
 
 async def test_what_runs_on_a_paused_machine_ends_and_what_only_it_could_take_waits_for_its_return(
