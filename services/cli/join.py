@@ -22,12 +22,14 @@ from services.cli.joining import ModelServers
 from services.cli.output import console
 from services.cli.parts import BackendAt, Surroundings, joined_worker_part
 from services.cli.run_commands import Backends, Config, Data, speaker
-from services.cli.supervision import Say, Supervisor
+from services.cli.supervision import Say, Supervisor, together
 from services.runtime.bus import Bus
 from services.runtime.nats_address import REFUSED
 from services.runtime.server_conf import WORKER
 from services.runtime.settings import load
 
+LOOK_S = 1.0
+"""How soon it is known that who came back is another fleet."""
 REACH_S = 5.0
 """A server in the same house answers in milliseconds; one that woke for it in a few seconds."""
 
@@ -76,7 +78,7 @@ async def stay(
     """Runs until it is cancelled."""
     started = time.monotonic()
     await servers.look(named)
-    await reach(code)
+    bus = await reach(code)
     remember(around.data, code)
     supervisor = Supervisor(say)
 
@@ -84,17 +86,38 @@ async def stay(
         await supervisor.add(joined_worker_part(around, backend))
 
     try:
-        await servers.give_workers(put_beside, lambda: ready(time.monotonic() - started, bool(servers.known)))
+        await together(
+            servers.give_workers(put_beside, lambda: ready(time.monotonic() - started, bool(servers.known))),
+            watch(bus, code, say),
+        )
     finally:
+        await bus.close()
         say("leaving: workers finish what they have; a second Ctrl-C leaves at once")
         await supervisor.stop()
         say("left, nothing is left running")
 
 
-async def reach(code: JoinCode) -> None:
-    """Raises CommandFailed where the code leads nowhere, before anything is started."""
+async def watch(bus: Bus, code: JoinCode, say: Say) -> None:
+    """Says when the fleet goes and comes back, for which the workers wait by themselves. Raises CommandFailed when it comes back
+    with another secret: then they would wait for ever."""
+    lost = asyncio.Event()
+    bus.on_disconnect(lost.set)
+    if not bus.connected:
+        lost.set()
+    while True:
+        await lost.wait()
+        lost.clear()
+        say(f"the fleet at {code.place} does not answer; its workers here join again when it does")
+        while not await bus.wait_connected(LOOK_S):
+            if bus.refused:
+                raise CommandFailed(f"the fleet at {code.place} takes this code no more", hint=WHERE_FROM)
+        say(f"in the fleet at {code.place} again")
+
+
+async def reach(code: JoinCode) -> Bus:
+    """A connection. Raises CommandFailed where the code leads nowhere, before anything is started."""
     try:
-        bus = await Bus.connect(
+        return await Bus.connect(
             f"nats://{code.place}", name="join", user=WORKER, password=code.secret, timeout_s=REACH_S
         )
     except BusError as error:
@@ -108,7 +131,6 @@ async def reach(code: JoinCode) -> None:
             f"and does a firewall let TCP port {code.port} in?",
             code=Exit.UNREACHABLE,
         ) from error
-    await bus.close()
 
 
 def welcome(code: JoinCode, took_s: float, has_backends: bool) -> Text:

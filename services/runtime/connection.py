@@ -23,7 +23,7 @@ from services.runtime.answers import Answer, Answers
 from services.runtime.lasting import LastingClient
 from services.runtime.line import Line
 from services.runtime.logs import logger
-from services.runtime.nats_address import check_address, no_connection, public_url
+from services.runtime.nats_address import check_address, is_refusal, no_connection, public_url
 from services.runtime.wire import Arrived
 
 log = logger("bus")
@@ -127,6 +127,11 @@ class Connection:
     @property
     def connected(self) -> bool:
         return self.nc.is_connected
+
+    @property
+    def refused(self) -> bool:
+        """The server that answers now does not know our user and password; it is asked again, since its own may change."""
+        return not self.nc.is_connected and is_refusal(self.nc.last_error)
 
     async def wait_connected(self, timeout_s: float) -> bool:
         """False where the server stays away for that long."""

@@ -20,10 +20,15 @@ def check_address(url: str) -> None:
         raise BusError(f"{public_url(url)} is no address of a nats-server, such as nats://127.0.0.1:4222")
 
 
+def is_refusal(error: Exception | None) -> bool:
+    """Somebody answered, and does not know our user and password."""
+    return "authorization violation" in str(error).lower()
+
+
 def no_connection(url: str, timeout_s: float, reason: Exception) -> BusError:
     """What to do depends on whether somebody answered."""
     where = public_url(url)
-    if "authorization violation" in str(reason).lower():
+    if is_refusal(reason):
         return BusError(
             f"{where} wants a user and a password that it knows: [nats] user and password; "
             "a worker of `headrace up --lan` is started by `headrace join`",

@@ -16,6 +16,7 @@ from services.cli.join import reach
 from services.cli.join_code import JoinCode
 from services.cli.stack import free_port
 from services.runtime.server import EmbeddedServer
+from support.eventually import eventually
 from support.stub_ollama import StubOllama
 from support.stub_server import Pace
 from support.up import Up
@@ -55,6 +56,23 @@ async def test_one_line_pasted_on_another_machine_makes_its_models_answer(tmp_pa
             assert joined.left_running() == []
         async with Up(*laptop, command=("join",)) as again:
             await again.until("worker laptop-")
+
+
+async def test_who_joined_hears_that_the_fleet_is_away_back_or_has_another_secret(tmp_path: Path) -> None:
+    async with EmbeddedServer(tmp_path / "nats", sync="10s", secret="right") as natsd:
+        code = JoinCode("right", "127.0.0.1", natsd.port)
+        async with Up(tmp_path / "laptop", command=("join", str(code))) as joined:
+            await eventually((tmp_path / "laptop" / "data" / "joined").exists)
+            await natsd.kill()
+            await joined.until(f"the fleet at {code.place} does not answer")
+            await natsd.start()
+            await joined.until(f"in the fleet at {code.place} again")
+            before = len(joined.said)
+            await natsd.stop()
+            await joined.until(f"the fleet at {code.place} does not answer", after=before)
+            async with EmbeddedServer(tmp_path / "other", sync="10s", port=natsd.port, secret="new"):
+                assert await joined.ended() == Exit.FAILED
+    assert joined.said[-1] == "left, nothing is left running"
 
 
 async def test_a_code_of_another_fleet_and_a_place_without_one_are_told_apart(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from schemas.errors import BusError
-from services.runtime.nats_address import REFUSED, check_address, no_connection, public_url
+from services.runtime.nats_address import REFUSED, check_address, is_refusal, no_connection, public_url
 
 
 @pytest.mark.parametrize("url", ["nats://tower:4222", "tls://tower", "tower:4222", "nats://u:p@tower"])
@@ -27,6 +27,11 @@ def test_a_refusal_says_what_is_wanted_and_silence_what_may_be_missing() -> None
     silent = no_connection("nats://tower:4222", 5, TimeoutError())
     assert silent.code is None
     assert "within 5 s: nothing there speaks NATS; is nats-server running there? --server names another" in str(silent)
+
+
+def test_a_refusal_is_told_from_every_other_end() -> None:
+    assert is_refusal(RuntimeError("nats: 'Authorization Violation'"))
+    assert not any(map(is_refusal, (None, TimeoutError(), ConnectionRefusedError("Connect call failed"))))
 
 
 def test_a_url_is_shown_without_its_password() -> None:
