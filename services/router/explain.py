@@ -11,7 +11,6 @@ from collections.abc import Iterable
 from schemas.events import (
     AnyEvent,
     AttemptFailed,
-    Bench,
     QualityJudged,
     TaskCancelled,
     TaskCompleted,
@@ -22,16 +21,14 @@ from schemas.events import (
     TaskStarted,
     TaskSubmitted,
 )
+from services.router.asked_words import asked_words
 from services.router.comparison import compare
-from services.router.decision_words import Names, decision_words, named, seconds
+from services.router.decision_words import Names, decision_words, seconds
 from services.router.judgement_words import judgement_words, replaced
-from services.router.policy.routes import AUTO
 from services.router.port import TaskStatus
 
 __all__ = ["compare", "decision_words", "explain_words", "hold_words"]
 
-_METHODS = {"rules": "by its words", "client": "as the client said", "bench": "as the benchmarker said"}
-_LANGUAGES = {"ja": "in Japanese", "en": "in English", "other": "in another language"}
 _FAILURES = {
     "busy": "the backend was busy",
     "stall": "the stream stood still",
@@ -58,23 +55,6 @@ _HOLDS = {
     "routing": "the model is being chosen",
     "backoff": "the last attempt failed; the backend gets a pause",
 }
-_BENCH = {
-    "probe": "A probe of the machine's speed",
-    "suite": "A prompt of a suite that somebody had run",
-    "shadow": "An answer to be compared with another model's",
-    "judge": "A judgement of two answers",
-}
-_DEBTS = {
-    "joined": "the machine had joined",
-    "woke": "the machine had come back",
-    "new_model": "the model was new there",
-    "digest": "another file stood under the model's name",
-    "unmeasured": "people use it there and nobody had measured it",
-    "stale": "the last measurement was old",
-    "uncertain": "it might change who answers",
-    "drift": "the last answers took much longer or shorter than predicted",
-    "unjudged": "too few answers of the model had been judged",
-}
 # A shorter part of an answer's time explains nothing.
 _TOLD_TIME_S = 0.005
 # A shorter hold is the time that a release takes anyway.
@@ -97,7 +77,7 @@ def explain_words(
     words: list[str] = []
     if routed is None or not any(isinstance(event, TaskRouted) for event in known):
         words = [
-            *(_submitted(e, names) for e in known if isinstance(e, TaskSubmitted)),
+            *(asked_words(e, names) for e in known if isinstance(e, TaskSubmitted)),
             *_decided(status, routed, names),
         ]
         known = [event for event in known if not isinstance(event, TaskSubmitted)]
@@ -139,7 +119,7 @@ def _event_words(
 ) -> list[str]:
     match event:
         case TaskSubmitted():
-            return [_submitted(event, names)]
+            return [asked_words(event, names)]
         case TaskRouted():
             return decision_words(event, names) if routed is None or event.id == routed.id else []
         case TaskReleased():
@@ -161,38 +141,6 @@ def _event_words(
             return [judgement_words(event)]
         case _:
             return []
-
-
-def _submitted(event: TaskSubmitted, names: Names) -> str:
-    domain = event.domain
-    method = _METHODS.get(domain.method, domain.method)
-    sure = "" if domain.confidence is None else f", confidence {domain.confidence:.2f}"
-    language = _LANGUAGES.get(event.language or "", "")
-    wants = [
-        f"{name} {value}"
-        for name, value in (
-            ("model", event.wants.model),
-            ("worker", named(event.wants.worker or "", names) or None),
-            ("capability", event.wants.capability),
-            ("context", None if event.wants.context_flexible else event.wants.context),
-        )
-        if value is not None
-    ]
-    wishes = f" It would like a window of {event.wants.context} tokens." if event.wants.context_flexible else ""
-    route = event.wants.route
-    asked = f" The client asked for route {route}." if route not in (None, AUTO) else ""
-    asked += f" The client insists on {', '.join(wants)}." if wants else ""
-    asked = (asked or " Model and machine are the router's choice.") + wishes
-    kind = " ".join(filter(None, (f"{event.kind} task", language, f"of the domain {domain.label} ({method}{sure})")))
-    why = f" {_BENCH[event.bench.purpose]}{_because(event.bench)}." if event.bench is not None else ""
-    limit = f", at most {event.options.max_tokens} to answer" if event.options.max_tokens is not None else ""
-    length = f"{event.sizes.prompt_tokens} token{'' if event.sizes.prompt_tokens == 1 else 's'}"
-    return f"A {kind}, about {length} long{limit}, {event.urgency}.{why}{asked}"
-
-
-def _because(bench: Bench) -> str:
-    why = _DEBTS.get(bench.reason, bench.reason)
-    return f", because {why}" if why else ""
 
 
 def _decided(status: TaskStatus, routed: TaskRouted | None, names: Names) -> list[str]:

@@ -56,7 +56,8 @@ class Parts(NamedTuple):
 class Machine:
     """A worker as one pass sees it. ``ends`` are the predicted seconds until each attempt there ends, shortest first, those that
     the pass has placed included; ``free`` its credits not yet spent; ``loaded`` the models in memory, the longest unused first;
-    ``room`` the most (bytes, models) ever seen loaded there together; ``heard`` whether it may be released to at all."""
+    ``room`` the most (bytes, models) ever seen loaded there together; ``heard`` whether it may be released to at all; ``left``
+    the seconds that each attempt of the log's has left."""
 
     worker: str
     name: str
@@ -74,6 +75,7 @@ class Machine:
     room: tuple[int, int] = (0, 1)
     running: int = 0
     wait_s: float = 0.0
+    left: dict[tuple[str, int], float] = field(default_factory=dict)
 
     def busy_until(self, ends: list[float]) -> None:
         """``ends`` in order; ``wait_s`` is when a slot is free."""

@@ -125,7 +125,8 @@ def _ends(
             elapsed = running.elapsed_s + max(0.0, now - heard.credit_at)
         else:
             elapsed = max(0.0, now - lease.since) if lease is not None else 0.0
-        ends.append(left_s(_predicted_s(machine, task, attempt, state, outlook), elapsed))
+        machine.left[key] = left_s(_predicted_s(machine, task, attempt, state, outlook), elapsed)
+        ends.append(machine.left[key])
     for key in listed:
         known = state.attempt(key)
         if known is None or not known.ended:

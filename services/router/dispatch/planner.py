@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from schemas.statistics import Statistics
+from services.router.dispatch.behind_limits import starts_behind_limits
 from services.router.dispatch.bids import Bids
 from services.router.dispatch.completion import Machine
 from services.router.dispatch.glance import Glance, glance_at
@@ -155,6 +156,7 @@ class Pass:
             index += 1
         if explain:
             self._rest([*hidden, *waiting[index:]], index - len(hidden))
+            self.starts |= starts_behind_limits(self, waiting)
         return Plan(tuple(self.releases), self.holds, self.starts, self.bypasses, self.overtaken_s, self.wanted)
 
     def _is_over(self, window: int) -> bool:

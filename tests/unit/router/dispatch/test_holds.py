@@ -12,7 +12,7 @@ from services.router.dispatch.live import GONE_S
 from services.router.dispatch.offers import Offer
 from services.router.dispatch.permits import Limit, Limits
 from support.builders import build
-from support.planning import Planning
+from support.planning import ANSWER_S, PROMPT_S, Planning
 
 
 def offer(model: str, worker: str, cost_s: float = 0.0, wait_s: float = 0.0) -> Offer:
@@ -92,7 +92,7 @@ def test_each_limit_has_its_own_code() -> None:
         desk.arrives("t2", model="m")
         planned = desk.plan()
         assert ([r.task for r in planned.releases], planned.holds["t2"].partition(": ")[0]) == (["t1"], code)
-        assert planned.starts["t2"] is None, "nobody knows when a limit gives way"
+        assert planned.starts["t2"] == pytest.approx(PROMPT_S + ANSWER_S), "when the one that has the permit is done"
 
 
 def test_what_is_not_decided_yet_and_what_cannot_be_are_told_apart(desk: Planning) -> None:
