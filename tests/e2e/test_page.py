@@ -403,7 +403,7 @@ async def test_pictures_for_the_readme(browser: Any, site: Site) -> None:
             await row(page, "waiting", "chat").nth(2).wait_for()
             await row(page, "running", "chat").nth(2).wait_for()
             await page.evaluate("document.activeElement.blur()")
-            await page.set_viewport_size({"width": 1280, "height": 1500})
+            await page.set_viewport_size({"width": 1280, "height": 1400})
             await page.screenshot(path=folder / f"page-{scheme}.png", animations="disabled")
             if scheme == "light":
                 await page.set_viewport_size(PHONE)
