@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -148,6 +149,10 @@ async def test_case_12_a_limit_of_one_and_a_full_queue_stand_before_no_page(nats
         for page in (*PAGES, f"/task/{waiting.task}", f"/explain/{waiting.task}"):
             assert (await http.get(page)).status_code == 200, page
         assert (await http.get("/route/preview", params={"prompt": "hi"})).status_code == 200
+        files = re.findall(r"/page/static/[^\"']+", (await http.get("/", headers={"accept": "text/html"})).text)
+        assert {name.rpartition(".")[2] for name in files} >= {"css", "js"}
+        for name in files:
+            assert (await http.get(name)).status_code == 200, name
         shown = (await http.get("/queue")).json()
         assert (shown["waiting"], shown["running"]) == (1, 1)
         first = shown["tasks"][0]
