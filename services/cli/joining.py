@@ -50,9 +50,17 @@ class ModelServers:
             settled()
             while True:
                 await asyncio.sleep(LOOK_AGAIN_S)
-                for backend in await self._new_ones():
+                for backend in await self._later_ones():
                     self.known.append(backend)
                     group.create_task(join(backend))
+
+    async def _later_ones(self) -> list[BackendAt]:
+        """None where this machine cannot look now, with no file handle left for example: what runs must not end by it."""
+        try:
+            return await self._new_ones()
+        except OSError as error:
+            self._say(f"could not look for new model servers ({error}); looking again in {LOOK_AGAIN_S:g} s")
+            return []
 
     def _name(self, url: str, kind: str | None = None) -> str:
         return name_of(url, kind, here=self._here)
@@ -67,6 +75,13 @@ class ModelServers:
 
 
 async def _when_it_answers(backend: BackendAt, join: Join) -> None:
-    while not await answers(backend.url):  # noqa: ASYNC110 - nothing else tells
+    while not await _is_there(backend):  # noqa: ASYNC110 - nothing else tells
         await asyncio.sleep(LOOK_AGAIN_S)
     await join(backend)
+
+
+async def _is_there(backend: BackendAt) -> bool:
+    try:
+        return await answers(backend.url)
+    except OSError:  # this machine cannot look now
+        return False

@@ -55,6 +55,43 @@ async def test_what_is_no_url_is_refused(usual: list[Found]) -> None:
         await ModelServers(lambda _line: None).look(["ftp://x"])
 
 
+async def test_what_runs_goes_on_while_nobody_can_look(usual: list[Found], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(joining, "LOOK_AGAIN_S", 0.0)
+    said: list[str] = []
+    servers = ModelServers(said.append)
+    await servers.look([NOBODY])
+    looks, is_there, joined = 0, False, asyncio.Queue[str]()
+
+    async def find() -> tuple[Found, ...]:
+        nonlocal looks
+        looks += 1
+        if looks == 1:
+            raise OSError(24, "Too many open files")
+        return (OLLAMA,)
+
+    async def answers(url: str) -> bool:
+        if not is_there:
+            raise OSError(24, "Too many open files")
+        return True
+
+    async def join(backend: BackendAt) -> None:
+        joined.put_nowait(backend.url)
+
+    running = asyncio.create_task(servers.give_workers(join, lambda: monkeypatch.setattr(joining, "answers", answers)))
+    monkeypatch.setattr(joining, "find_backends", find)
+    try:
+        assert await joined.get() == OLLAMA.url
+        assert said[1:] == [
+            "could not look for new model servers ([Errno 24] Too many open files); looking again in 0 s"
+        ]
+        is_there = True
+        assert await joined.get() == NOBODY
+    finally:
+        running.cancel()
+        with suppress(asyncio.CancelledError):
+            await running
+
+
 async def test_one_that_is_not_there_is_waited_for_and_one_that_starts_later_joins(
     usual: list[Found], monkeypatch: pytest.MonkeyPatch
 ) -> None:
