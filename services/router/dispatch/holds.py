@@ -18,6 +18,8 @@ from services.router.fleet import pause_words
 
 NAMED_MAX = 5
 """Machines that a reason names: a sentence, not a table."""
+LEAST_SHOWN_S = 0.1
+"""Below it a difference is called that: "0.0 s more" explains nothing."""
 
 
 def why_held(offer: Offer, name: str, somebody_free: bool) -> str:
@@ -70,8 +72,14 @@ def changed_mind(offer: Offer, first: Choice | None, offers: Sequence[Offer], na
         return f"{first.model}{where} cannot be had now" if held else f"nobody who holds {first.model} is there now"
     more_s = then.cost_s - offer.cost_s
     if more_s > 0:
-        return f"{first.model}{where} would cost {more_s:.1f} s more now"
-    return f"{first.model}{where} has no slot now, or the route's policies prefer this one"
+        more = f"{more_s:.1f} s" if more_s >= LEAST_SHOWN_S else f"less than {LEAST_SHOWN_S:g} s"
+        return f"{first.model}{where} would cost {more} more now"
+    if not then.free:
+        return f"{first.model}{where} has no slot now"
+    if more_s == 0:
+        return f"{first.model}{where} would cost the same"
+    why = "a limit holds it back or the route's policies prefer this one"
+    return f"{first.model}{where} would cost {-more_s:.1f} s less, but {why}"
 
 
 def _lacks_capability(state: RouterState, model: str | None) -> str | None:

@@ -132,7 +132,15 @@ def test_another_pair_than_the_first_idea_says_why(first: Choice, words: str) ->
     assert changed_mind(offers[0], first, offers, NAMES) == words
 
 
-def test_a_dearer_pair_is_taken_where_the_first_has_no_slot() -> None:
-    offers = [offer("m", "w1", 7.0), offer("m", "w2", 2.0)]
-    told = changed_mind(offers[0], Choice(model="m", worker="w2"), offers, NAMES)
-    assert told is not None and told.startswith("m on laptop has no slot now")
+@pytest.mark.parametrize(
+    ("cost_s", "is_free", "words"),
+    [
+        (2.0, False, "has no slot now"),
+        (2.0, True, "would cost 5.0 s less, but a limit holds it back or the route's policies prefer this one"),
+        (7.0, True, "would cost the same"),
+        (7.01, True, "would cost less than 0.1 s more now"),
+    ],
+)
+def test_a_pair_that_is_not_cheaper_is_taken_for_a_reason(cost_s: float, is_free: bool, words: str) -> None:
+    offers = [offer("m", "w1", 7.0), offer("m", "w2", cost_s)._replace(free=is_free)]
+    assert changed_mind(offers[0], Choice(model="m", worker="w2"), offers, NAMES) == f"m on laptop {words}"
