@@ -228,6 +228,7 @@ async def test_what_a_dead_benchmarker_left_behind_is_cancelled_by_the_next(
         assert [end for *_, end in await probes(bus)] == ["its benchmarker is gone"]
     left.cancel()
     await asyncio.wait([left])
+    await asking.__aexit__()
 
 
 async def test_switched_off_it_measures_nothing(
