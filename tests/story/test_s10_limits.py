@@ -66,7 +66,7 @@ def test_limits_per_model_do_not_multiply_past_what_the_backend_bears() -> None:
     [
         (Limits(model=Limit(1)), 3, "model_full: "),
         (Limits(client=Limit(4)), 4, "client_full: client-0 has 4 running, which is its limit"),
-        (Limits(backend=Limit(2)), 2, "backend_full: w1 has 2 running, which is its limit"),
+        (Limits(backend=Limit(2)), 2, "backend_full: desk has 2 running, which is its limit"),
         (Limits(model=Limit(2), client=Limit(5), backend=Limit(4)), 4, "backend_full: "),
         (Limits(model=Limit(2), client=Limit(3), backend=Limit(4)), 3, "client_full: "),
     ],
