@@ -14,6 +14,7 @@ from schemas.events import (
     TaskFailed,
     TaskReleased,
     TaskStarted,
+    TaskSubmitted,
     WorkerReported,
     type_of,
 )
@@ -22,7 +23,8 @@ from services.router.dispatch.permits import Limits
 
 def check_log(events: list[AnyEvent], limits: Limits) -> tuple[list[str], dict[str, int]]:
     """Violations of: one terminal fact per task, one start per attempt and none after its revocation, no permit above its
-    limit at any prefix of the log, and no start without a release that counts, or by a machine outside its permits."""
+    limit at any prefix of the log, none left out that a release needs, and no start without a release that counts, or by a
+    machine outside its permits."""
     violations: list[str] = []
     ends: Counter[str] = Counter()
     starts: Counter[tuple[str, int]] = Counter()
@@ -31,18 +33,22 @@ def check_log(events: list[AnyEvent], limits: Limits) -> tuple[list[str], dict[s
     revoked: set[tuple[str, int]] = set()
     accepted: set[tuple[str, int]] = set()
     backends: dict[str, str] = {}
+    clients: dict[str, str] = {}
     epoch = 0
     for event in events:
         if isinstance(event, DispatcherElected):
             epoch = max(epoch, event.epoch)
         elif isinstance(event, WorkerReported):
             backends[event.worker] = event.backend_id or event.worker
+        elif isinstance(event, TaskSubmitted):
+            clients[event.task] = event.client
         elif isinstance(event, TaskReleased):
             key = (event.task, event.attempt)
             busy = any(task == event.task for task, _ in live)
             if event.epoch >= epoch and not busy and not ends[event.task] and key not in seen:
                 live[key] = event.permits
                 accepted.add(key)
+                violations += _missing(event, clients.get(event.task))
             seen.add(key)
             violations += _above(live, limits)
         elif isinstance(event, TaskStarted):
@@ -74,6 +80,13 @@ def check_log(events: list[AnyEvent], limits: Limits) -> tuple[list[str], dict[s
 
 def _kind(event: AnyEvent) -> str:
     return f"attempt.failed/{event.failure}" if isinstance(event, AttemptFailed) else type_of(event)
+
+
+def _missing(event: TaskReleased, client: str | None) -> list[str]:
+    """What is not taken is never above its limit."""
+    needed = [f"model:{event.model}"] + ([] if client is None else [f"client:{client}"])
+    key = (event.task, event.attempt)
+    return [f"{key} was released without its permit {permit}" for permit in needed if permit not in event.permits]
 
 
 def _above(live: dict[tuple[str, int], tuple[str, ...]], limits: Limits) -> list[str]:

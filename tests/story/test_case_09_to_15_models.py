@@ -61,7 +61,7 @@ async def test_case_10_by_turns_asked_models_are_not_loaded_by_turns(tmp_path: P
         box.gate.set()
         await proof.all_ended(tasks)
         print(f"\ncase 10: loaded {box.loads} for {box.asked[-6:]}")
-        assert len(box.loads) <= 3
+        assert len(box.loads) <= 2, "one swap for the first that came, one back"
         bypasses = [e.event.bypasses for e in await proof.log() if isinstance(e.event, TaskReleased)]
         assert max(bypasses) <= 4
 

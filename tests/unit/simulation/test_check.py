@@ -15,7 +15,7 @@ ELECTED = build(events.DispatcherElected, epoch=1)
 
 def released(task: str = "t", attempt: int = 1, epoch: int = 1, worker: str = "w") -> AnyEvent:
     permits = ("model:m", f"backend:{worker}")
-    return build(events.TaskReleased, task=task, attempt=attempt, epoch=epoch, permits=permits)
+    return build(events.TaskReleased, task=task, attempt=attempt, epoch=epoch, permits=permits, model="m")
 
 
 def started(task: str = "t", attempt: int = 1, worker: str = "w") -> AnyEvent:
@@ -54,6 +54,14 @@ def test_a_start_without_a_release_that_counts_is_seen() -> None:
     assert wrong(started(), ended())[0] == "('t', 1) started without a release that counts"
     later = build(events.DispatcherElected, epoch=2)
     assert "without a release" in wrong(later, released(), started(), ended())[0]
+
+
+def test_a_permit_that_was_not_taken_is_seen() -> None:
+    """It would never be above its limit, however many ran."""
+    submitted = build(events.TaskSubmitted, task="t", client="me")
+    assert wrong(submitted, released(), started(), ended()) == ["('t', 1) was released without its permit client:me"]
+    bare = build(events.TaskReleased, task="t", attempt=1, epoch=1, permits=("backend:w",), model="m")
+    assert wrong(bare, started(), ended()) == ["('t', 1) was released without its permit model:m"]
 
 
 def test_a_start_outside_the_permits_is_seen() -> None:

@@ -53,6 +53,17 @@ def test_without_a_slider_of_its_own_a_task_has_the_fleets(desk: Planning) -> No
         assert chosen(desk, "t1")[0] == model
 
 
+@pytest.mark.parametrize(("other_s", "taken"), [(10.5, "idle"), (12.0, "busy")])
+def test_of_machines_that_are_nearly_equal_the_one_with_fewer_at_work_is_taken(other_s: float, taken: str) -> None:
+    """2 s of prompt, 10 s of answer and 0.2 s of sharing on the one at work; a tenth of 12 s more is as good (case 19)."""
+    desk = Planning(speeds={("m", "idle"): taking(other_s)})
+    desk.joins("busy", free=2)
+    desk.joins("idle", free=2)
+    desk.busy("busy", "runs", free=1, left_s=0.2)
+    desk.arrives("t1", model="m")
+    assert best(desk, "t1").worker == taken
+
+
 def test_tasks_behind_an_open_one_push_it_to_the_model_that_takes_less_of_the_fleet(desk: Planning) -> None:
     """W is 1 / Σ 1/S: 12 s for the small model, 42 s for the big one."""
     desk.arrives("t1", options=events.Options(slider=1.1))
