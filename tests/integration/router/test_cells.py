@@ -81,6 +81,9 @@ async def test_cells_that_nobody_vouches_for_are_used_and_the_decisions_say_so(
         await bus.kv_put(STATS_BUCKET, stats_key("m", "general", "w-bench"), msgspec.json.encode(told))
         await eventually(lambda: not router.desk.cells.exact and len(router.desk.stats) == 1)
         task = (await router.submit(question(model="m"))).task
+        await eventually(
+            lambda: router.desk.state.task(task)
+        )  # until it is folded, it is looked for among the former ones
         found = await eventually(lambda: router.explain(task))
         assert found is not None
 

@@ -340,10 +340,16 @@ async def test_another_pick_leaves_nothing_of_the_first_one_counted(natsd: Embed
         assert await counted() == won("qwen3", "llama3", "gemma3")
         told = await pick("llama3")
         assert await counted() == won("llama3", "qwen3", "gemma3") and len(told["withdrawn"]) == 2
-        shown = (await here.http.get(f"/compare/{opened['compare']}")).json()["judged"]
-        assert {(row["first"], row["second"], row["value"]) for row in shown} == {
-            (entries["llama3"], entries[other], 1.0) for other in ("qwen3", "gemma3")
-        }
+
+        async def is_shown() -> bool:
+            """Once the router has folded what it was told."""
+            shown = (await here.http.get(f"/compare/{opened['compare']}")).json()["judged"]
+            assert {(row["first"], row["second"], row["value"]) for row in shown} == {
+                (entries["llama3"], entries[other], 1.0) for other in ("qwen3", "gemma3")
+            }
+            return True
+
+        await eventually(is_shown)
         assert (await pick("llama3"))["again"] and await counted() == won("llama3", "qwen3", "gemma3")
         told = await pick("qwen3")
         assert not told["again"] and await counted() == won("qwen3", "llama3", "gemma3")
