@@ -28,7 +28,7 @@ from services.router.dispatch.state import RouterState, Task
 from services.router.dispatch.turn import Absence, Config, Stamp
 from services.router.fleet import Fleet
 from services.router.policy.decide import Decision, decide
-from services.router.policy.filters import ESTIMATE_ERROR, Pair, best_suited, lack, may_serve, pairs_of
+from services.router.policy.filters import ESTIMATE_ERROR, Pair, allowed_models, best_suited, lack, may_serve, pairs_of
 from services.router.policy.request import RouteRequest, request_of
 from services.router.policy.routes import Route, Routes
 from services.router.policy.settle import Pool, pool_of
@@ -177,7 +177,9 @@ class Desk:
             if decision.choice is not None:
                 self._unanswerable.pop(submitted.task, None)
                 return self.routed(decision, submitted.task, submitted.id, self.unix)
-            why = decision.removed[0].reason if decision.removed else "no machine has reported a model"
+            reasons = [removal.reason for removal in decision.removed]
+            holders = (reason for reason in reasons if not reason.startswith("model:"))  # what they lack tells more
+            why = next(holders, reasons[0] if reasons else "no machine has reported a model")
         self._unanswerable[submitted.task] = moment
         self.live.unanswered[submitted.task] = why
         return None
@@ -200,18 +202,17 @@ class Desk:
         if found is None:
             if len(self._allowed) >= ALLOWED_MOST:
                 self._allowed.clear()
-            fleet, asked = self.fleet(self.unix), request.wants.model
-            models = fleet.models() if asked is None else (asked,)
-            pairs = ((model, may_serve(model, fleet, request)) for model in models)
+            fleet = self.fleet(self.unix)
+            pairs = ((model, may_serve(model, fleet, request)) for model in allowed_models(fleet, request))
             found = self._allowed[key] = tuple((model, workers) for model, workers in pairs if workers)
         return best_suited(found, self.fleet(self.unix), request)
 
     def _lacks(self, state: RouterState, task: Task, worker: str) -> str | None:
         """Why the worker may not serve the task with any model allowed that it holds; None where it may, or holds none."""
         request, fleet = narrowed(self.routes, task, self.live, self._pool), self.fleet(self.unix)
-        view, reasons = fleet.workers.get(worker), list[str]()
-        for model in view.models if view is not None else ():
-            if request.wants.model in (None, model):
+        holds, reasons = fleet.workers[worker].models if worker in fleet.workers else {}, list[str]()
+        for model in allowed_models(fleet, request):
+            if model in holds:
                 reason = lack(self._pair(model, worker), request)
                 if reason is None:
                     return None

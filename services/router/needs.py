@@ -16,6 +16,7 @@ from services.router.nearest import resolve_model
 from services.router.policy.filters import (
     Pair,
     does_what_is_asked,
+    has_capability,
     has_the_context,
     is_the_worker_asked_for,
     lacks_nothing_needed,
@@ -25,8 +26,11 @@ from services.router.policy.request import RouteRequest
 from services.router.policy.routes import Routes
 from services.router.port import Unsupported
 
-NEEDED = (does_what_is_asked, lacks_nothing_needed, has_the_context)
-FIELDS = {"kind": "model", "tools": "tools", "vision": "messages", "image_urls": "messages", "context": "messages"}
+NEEDED = (does_what_is_asked, has_capability, lacks_nothing_needed, has_the_context)
+FIELDS = {
+    "kind": "model", "capability": "capability", "tools": "tools", "vision": "messages", "image_urls": "messages",
+    "context": "messages",
+}  # fmt: skip
 NAMED = 5
 
 
@@ -41,7 +45,9 @@ def refuse_unable(request: RouteRequest, fleet: Fleet, routes: Routes) -> None:
             reasons[reason] = None
     if not reasons:
         return
-    open_to_all = msgspec.structs.replace(request, wants=Wants(context=request.wants.context))
+    open_to_all = msgspec.structs.replace(
+        request, wants=Wants(context=request.wants.context, capability=request.wants.capability)
+    )
     everybody = (pair for model in fleet.models() for pair in pairs_of(model, fleet.holders(model)))
     able = tuple(dict.fromkeys(pair.model for pair in everybody if _lack(pair, open_to_all) is None))
     words = [reason.partition(": ")[2] for reason in reasons]

@@ -6,7 +6,7 @@ the release's own ``inputs``, everything else is the log up to ``folded`` and th
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 import msgspec
 
@@ -17,7 +17,7 @@ from services.router.dispatch.completion import Machine, Speed, machine_of, part
 from services.router.dispatch.outlook import speed_of
 from services.router.dispatch.recording import RECORDED_MOST
 from services.router.fleet import Fleet
-from services.router.policy.filters import best_suited, may_serve
+from services.router.policy.filters import allowed_models, best_suited, may_serve
 from services.router.policy.request import RouteRequest, request_of
 from services.router.recompute import Workers, fleet_then
 
@@ -145,6 +145,5 @@ class _Then:
 
 
 def _pairs(request: RouteRequest, fleet: Fleet) -> Iterator[tuple[str, tuple[str, ...]]]:
-    models: Iterable[str] = fleet.models() if request.wants.model is None else (request.wants.model,)
-    pairs = ((model, may_serve(model, fleet, request)) for model in models)
+    pairs = ((model, may_serve(model, fleet, request)) for model in allowed_models(fleet, request))
     yield from best_suited(tuple((model, workers) for model, workers in pairs if workers), fleet, request)

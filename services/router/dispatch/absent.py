@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from schemas.events import FailureClass
+from schemas.events import FailureClass, WorkerReported
 from services.router.dispatch.actions import Wake
 from services.router.dispatch.holds import NAMED_MAX
 from services.router.dispatch.live import ALIVE_S, Live, Wait
 from services.router.dispatch.state import RouterState, Task
 from services.router.dispatch.turn import Turn
 from services.router.fleet import ago_words, pause_words
+from services.router.nearest import is_called
 
 ABSENT = frozenset({"no_worker", "silent", "no_capability", "no_model"})
 """The planner's codes for "nobody is there": nobody holds it, nobody of them was heard lately, none can."""
@@ -27,7 +28,8 @@ def note(state: RouterState, live: Live, holds: Mapping[str, str], now: float) -
     """Take down since when each waiting task has nobody. ``holds`` is a plan's, for every waiting task; what stands behind its
     window it calls busy without having looked who is there."""
     live.noted_at = now
-    heard = {m.name for w, r in state.workers.items() if _is_heard(state, live, w, now) for m in r.report.models}
+    there = (r.report for w, r in state.workers.items() if _is_heard(state, live, w, now))
+    heard = {name for report in there for m in report.models for name in (m.name, *m.aliases)}
     for task, wait in live.waits.items():
         if task not in holds:
             wait.absent_since = wait.woken_at = None
@@ -57,6 +59,8 @@ def wakes(turn: Turn) -> Iterator[Wake]:
         if task is None or wait.absent_since is None or wait.woken_at is not None or task.terminal is not None:
             continue
         for worker in _known_holders(turn, task, asleep):
+            if _lack(turn, task, worker) is not None:
+                continue
             wait.woken_at = now
             if now - live.woken.get(worker, -WAKE_EVERY_S) >= WAKE_EVERY_S:
                 live.woken[worker] = now
@@ -90,12 +94,13 @@ def _lack(turn: Turn, task: Task, worker: str) -> str | None:
 
 def _words(turn: Turn, task: Task, lacks: Mapping[str, str], waited_s: float, *, woken: bool) -> str:
     models = _models(task)
-    who = f"nobody who holds {' or '.join(models[:NAMED_MAX])}" if models else "no machine that may answer it"
+    does = "may answer with" if lacks else "holds"
+    who = f"nobody who {does} {' or '.join(models[:NAMED_MAX])}" if models else "no machine that may answer it"
     holders = _known_holders(turn, task)
     why = (
         _told(turn, holders, lacks)
         or turn.live.unanswered.get(task.submitted.task)
-        or "no machine has ever reported it"
+        or "no machine that is known holds it"
     )
     sleeping = "was there or woke up" if woken else "was there"
     return f"{who} {sleeping} within {waited_s:.0f} s ({why})"
@@ -137,13 +142,18 @@ def _models(task: Task) -> tuple[str, ...]:
 
 def _known_holders(turn: Turn, task: Task, among: Iterable[str] | None = None) -> list[str]:
     """Everybody (``among`` these) whose last report has one of its models, gone or not; the last seen first."""
-    models, wanted, records = set(_models(task)), task.submitted.wants.worker, turn.state.workers
+    models, wanted, records = _models(task), task.submitted.wants.worker, turn.state.workers
     found = [
         (-records[worker].seen_us, worker)
         for worker in (records if among is None else among)
-        if wanted in (None, worker) and (not models or any(m.name in models for m in records[worker].report.models))
+        if wanted in (None, worker) and (not models or _holds(records[worker].report, models))
     ]
     return [worker for _, worker in sorted(found)]
+
+
+def _holds(report: WorkerReported, models: Sequence[str]) -> bool:
+    """By any of its names: one that was canonical when the task came may be an alias now."""
+    return any(is_called(info, model) for info in report.models for model in models)
 
 
 def _worth_waiting(turn: Turn, worker: str, wait: Wait) -> bool:

@@ -44,21 +44,31 @@ def nobody(task: Task, state: RouterState, live: Live, now: float, outlook: Outl
         return f"no_worker: nobody who holds {what} is there"
     paused = [w for w in sorted(holders) if state.workers[w].paused]
     if len(paused) == len(holders):
-        told = [f"{state.workers[w].report.name} {pause_words(state.workers[w].paused_until_us)}" for w in paused]
-        return f"no_worker: paused: {', '.join(told)}"
-    awake = [w for w in sorted(holders) if not state.workers[w].paused]
-    silences = [now - (heard.heard_at if (heard := live.workers.get(w)) is not None else 0.0) for w in awake]
+        return f"no_worker: paused: {', '.join(_pauses(state, paused))}"
+    away = f"; paused: {', '.join(told)}" if (told := _pauses(state, paused)) else ""
+    return _awake(state, live, now, [w for w in sorted(holders) if not state.workers[w].paused]) + away
+
+
+def _awake(state: RouterState, live: Live, now: float, holders: list[str]) -> str:
+    """Why none of those that nobody took out can be released to."""
+    silences = [now - (heard.heard_at if (heard := live.workers.get(w)) is not None else 0.0) for w in holders]
     if all(silence > GONE_S for silence in silences):
-        return f"no_worker: nothing was heard for {min(silences):.0f} s of {_names(state, awake)}"
-    fallen = [w for w, heard in ((w, live.workers.get(w)) for w in awake) if heard is None or heard.suspect]
-    if len(fallen) == len(awake):
-        return f"silent: nothing was heard lately of {_names(state, awake)}"
+        return f"no_worker: nothing was heard for {min(silences):.0f} s of {_names(state, holders)}"
+    fallen = [w for w, heard in ((w, live.workers.get(w)) for w in holders) if heard is None or heard.suspect]
+    if len(fallen) == len(holders):
+        return f"silent: nothing was heard lately of {_names(state, holders)}"
     down = [
-        w for w in awake if (h := live.workers.get(w)) is not None and h.load is not None and h.load.backend_up is False
+        w
+        for w in holders
+        if (h := live.workers.get(w)) is not None and h.load is not None and h.load.backend_up is False
     ]
-    if len(down) == len(awake):
-        return f"silent: the model server of {_names(state, awake)} does not answer"
-    return f"silent: {_names(state, awake)} {'offers' if len(awake) == 1 else 'offer'} no slot now"
+    if len(down) == len(holders):
+        return f"silent: the model server of {_names(state, holders)} does not answer"
+    return f"silent: {_names(state, holders)} {'offers' if len(holders) == 1 else 'offer'} no slot now"
+
+
+def _pauses(state: RouterState, workers: list[str]) -> list[str]:
+    return [f"{state.workers[w].report.name} {pause_words(state.workers[w].paused_until_us)}" for w in workers]
 
 
 def changed_mind(offer: Offer, first: Choice | None, offers: Sequence[Offer], names: Mapping[str, str]) -> str | None:
@@ -92,9 +102,16 @@ def _lacks_capability(state: RouterState, model: str | None) -> str | None:
 
 
 def _lacks(task: Task, state: RouterState, outlook: Outlook) -> Iterator[str]:
-    for worker in sorted(state.workers):
-        record = state.workers[worker]
-        if not record.left and (reason := outlook.lacks(state, task, worker)) is not None:
+    """Of the machine that was asked for, else of each."""
+    wants = task.submitted.wants
+    for worker in sorted(state.workers) if wants.worker is None else [wants.worker]:
+        record = state.workers.get(worker)
+        if record is None or record.left:
+            continue
+        reason = outlook.lacks(state, task, worker)
+        if reason is None and wants.worker is not None:
+            reason = f"does not hold {wants.model or 'a model that may answer'}"
+        if reason is not None:
             yield f"{record.report.name}: {reason}"
 
 

@@ -14,7 +14,7 @@ import msgspec
 
 from schemas.events import ModelInfo
 from services.router.fleet import Fleet, WorkerView
-from services.router.nearest import is_called
+from services.router.nearest import is_called, resolve_model
 from services.router.policy.needs import WORDS, says
 from services.router.policy.request import RouteRequest
 from services.router.policy.routes import AUTO, Target
@@ -188,6 +188,12 @@ def keep(pairs: Sequence[Pair], request: RouteRequest) -> tuple[list[Pair], list
                 removed += [(pair, reason) for pair, reason in reasons if reason is not None]
                 kept = passed
     return kept, removed
+
+
+def allowed_models(fleet: Fleet, request: RouteRequest) -> tuple[str, ...]:
+    """By their names of today: one that was canonical when the task came may be an alias now."""
+    asked = request.wants.model
+    return tuple(fleet.models()) if asked is None else (resolve_model(fleet, asked) or asked,)
 
 
 def may_serve(model: str, fleet: Fleet, request: RouteRequest) -> tuple[str, ...]:

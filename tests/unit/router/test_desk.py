@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from itertools import count
 
 import msgspec
@@ -10,7 +11,7 @@ import pytest
 from schemas import events
 from schemas.subjects import group_durable, lane_durable
 from services.router.desk import Desk
-from services.router.dispatch.actions import Publish
+from services.router.dispatch.actions import Publish, Wake
 from services.router.dispatch.permits import Limits
 from services.router.dispatch.turn import Absence
 from services.router.policy.decide import Decision
@@ -149,14 +150,20 @@ def test_a_task_that_nobody_can_answer_says_why_it_waits() -> None:
 
 def narrowing(wants: events.Wants, **submitted: object) -> Seconds:
     """A task that was accepted while nobody knew the model's window; then its machine says that it is 8,192."""
+    return changing(wants, before={"context": None}, after={"context": 8192}, **submitted)
+
+
+def changing(
+    wants: events.Wants, *, before: Mapping[str, object], after: Mapping[str, object], **submitted: object
+) -> Seconds:
+    """A task that was accepted and waits, and then its machine says something else of its model."""
     seconds = Seconds()
     seconds.desk.absence = Absence(wait_s=30.0)
-    unknown = msgspec.structs.replace(MODEL, context=None)
     seconds.tell(
-        build(events.WorkerReported, models=(unknown,)),
+        build(events.WorkerReported, models=(msgspec.structs.replace(MODEL, **before),)),
         build(events.TaskSubmitted, wants=wants, **submitted),
         build(events.TaskRouted, epoch=1),
-        build(events.WorkerReported, models=(msgspec.structs.replace(MODEL, context=8192),)),
+        build(events.WorkerReported, models=(msgspec.structs.replace(MODEL, **after),)),
     )
     seconds.desk.live.confirmed.update(dict.fromkeys((lane_durable(DESK), group_durable("cpu_inference", QWEN)), 2))
     seconds.desk.live.hear_credit(CREDIT, seconds.desk.now)
@@ -208,3 +215,43 @@ def test_while_another_holder_is_only_away_the_words_tell_both() -> None:
     assert isinstance(end, events.TaskFailed) and end.failure == "busy"
     assert "(laptop has been silent since the router's start" in end.detail
     assert end.detail.endswith("; desk: 32768 tokens were asked for, qwen3:8b has 8192)")
+
+
+def test_a_task_finds_its_model_under_the_name_that_it_has_now() -> None:
+    """Machines agree on a model's name anew when another joins: the former one is an alias then."""
+    renamed = {"name": "qwen3:8b-instruct", "aliases": ("qwen3", QWEN)}
+    seconds = changing(events.Wants(model=QWEN), before={}, after=renamed)
+    (released,) = facts(seconds)
+    assert isinstance(released, events.TaskReleased) and released.model == "qwen3:8b-instruct"
+
+
+def test_a_machine_that_was_asked_for_and_gave_the_model_up_is_named_alone() -> None:
+    seconds = changing(events.Wants(model=QWEN, worker=DESK), before={}, after={"name": "another", "aliases": ()})
+    other = (msgspec.structs.replace(MODEL, digest="d2"),)
+    seconds.tell(build(events.WorkerReported, worker=LAPTOP, by=LAPTOP, name="laptop", models=other))
+    assert seconds.desk.plan().holds[TASK] == f"no_capability: desk: does not hold {QWEN}"
+
+
+def test_whoever_may_not_serve_a_task_is_not_woken_for_it() -> None:
+    seconds = narrowing(events.Wants(model=QWEN, context=32_768))
+    seconds.desk.absence = Absence(wait_s=30.0, wakeable=frozenset({"laptop", "nas"}))
+    for name, context in (("laptop", 4096), ("nas", 65_536)):
+        models = (msgspec.structs.replace(MODEL, context=context),)
+        seconds.tell(build(events.WorkerReported, worker=name, by=name, name=name, models=models))
+    seconds.beat(2)
+    wakes = [action for action in seconds.desk.decide(1_000.0) if isinstance(action, Wake)]
+    assert wakes == [Wake("nas", "nas")]
+
+
+def test_why_nobody_can_is_told_by_those_who_hold_the_model() -> None:
+    seconds = Seconds()
+    stranger = (msgspec.structs.replace(MODEL, name="a", backend_name="a", aliases=(), digest="d2"),)
+    unable = (msgspec.structs.replace(MODEL, lacks=("tools",), capabilities=("chat",)),)
+    sizes = events.Sizes(messages=1, chars=8, prompt_tokens=2, body_bytes=8, tools=1)
+    seconds.tell(
+        build(events.WorkerReported, worker="a", by="a", name="a", models=stranger),
+        build(events.WorkerReported, models=unable),
+        build(events.TaskSubmitted, wants=events.Wants(model=QWEN), sizes=sizes),
+    )
+    seconds.desk.decide(1.0)
+    assert seconds.desk.live.unanswered[TASK] == f"tools: {QWEN} takes no tools"

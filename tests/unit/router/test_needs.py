@@ -46,6 +46,12 @@ def test_an_image_by_url_for_models_whose_server_fetches_none_names_the_way_out_
     refuse_unable(RouteRequest(prompt_tokens=1, needs=("vision", "image_urls")), sees, NONE)
 
 
+def test_a_capability_that_nobody_has_is_refused_before_anybody_is_woken_for_it() -> None:
+    error = refused(RouteRequest(prompt_tokens=1, wants=Wants(model="able", capability="rag")))
+    assert str(error) == "rag was asked for, has cpu_inference, completion, tools; no model in the fleet can"
+    assert (error.field, error.able) == ("capability", ())
+
+
 def test_an_embedding_of_a_chat_model_and_a_chat_of_an_embedding_model() -> None:
     error = refused(RouteRequest(prompt_tokens=1, kind="embedding", wants=Wants(model="able")))
     assert str(error) == "able makes no embeddings; these can: nomic"

@@ -161,7 +161,7 @@ def test_a_model_that_nobody_ever_held_fails_too() -> None:
     desk = fleet_of("desk")
     desk.submit("t1", model="another")
     assert "task.failed" in desk.pass_(35, heard=("desk",))
-    assert "no machine has ever reported it" in desk.words("t1")
+    assert "no machine that is known holds it" in desk.words("t1")
 
 
 def test_behind_a_long_queue_for_others_a_sleeping_machine_is_woken_all_the_same() -> None:

@@ -102,6 +102,15 @@ def test_what_is_not_decided_yet_and_what_cannot_be_are_told_apart(desk: Plannin
     assert desk.plan().holds["t2"] == "no_model: nobody holds a model that sees"
 
 
+def test_of_one_that_is_silent_and_one_that_is_taken_out_both_are_named(desk: Planning) -> None:
+    desk.joins("w2", name="laptop")
+    desk.tell(build(events.WorkerPaused, worker="w1", for_s=None))
+    desk.wait(GONE_S + 1)
+    told = why(desk)
+    assert told.startswith("no_worker: nothing was heard for ") and " of laptop; paused: desk " in told
+    assert told.endswith(" until it is resumed")
+
+
 def test_a_backend_that_failed_gets_a_pause(desk: Planning) -> None:
     desk.live.retry_at["t1", 1] = desk.now + 4.0
     assert desk.plan().holds["t1"] == "backoff: tries again in 4 s"
