@@ -30,8 +30,6 @@ VERSION = "v0.24.0"
 MODEL = "smollm2:latest"
 HEADERS = {"libstb-dev": Path("/usr/include/stb"), "nlohmann-json3-dev": Path("/usr/include/nlohmann")}
 BUILD_S = 3_600.0
-
-
 FLAGS = "-O3 -march=native -U__AMX_INT8__"
 """The default is a baseline x86-64. The Go module lacks the files for AMX: on a machine that has it, the build would not link."""
 
