@@ -111,16 +111,21 @@ async def test_a_second_worker_in_one_directory_says_what_is_wrong(natsd: Embedd
     assert b"another worker is using" in said
 
 
+async def stopped_while_it_says(said: bytes, process: asyncio.subprocess.Process) -> None:
+    """SIGTERM ends it well, though what it waits for never comes."""
+    assert process.stderr is not None
+    async with asyncio.timeout(PATIENCE_S):
+        while said not in await process.stderr.readline():
+            pass
+        process.send_signal(signal.SIGTERM)
+        assert await process.wait() == 0
+
+
 async def test_a_worker_without_a_backend_waits_for_one_and_can_be_stopped(
     natsd: EmbeddedServer, tmp_path: Path
 ) -> None:
     async with worker_process(tmp_path, "--server", natsd.url, "--backend", "http://127.0.0.1:9") as process:
-        assert process.stderr is not None
-        async with asyncio.timeout(PATIENCE_S):
-            while b"backend_missing" not in await process.stderr.readline():
-                pass
-            process.send_signal(signal.SIGTERM)
-            assert await process.wait() == 0
+        await stopped_while_it_says(b"backend_missing", process)
 
 
 async def test_a_worker_that_no_router_made_streams_for_can_be_stopped(tmp_path: Path) -> None:
@@ -129,12 +134,7 @@ async def test_a_worker_that_no_router_made_streams_for_can_be_stopped(tmp_path:
         StubOllama({}) as backend,
         worker_process(tmp_path, "--server", natsd.url, "--backend", backend.url) as process,
     ):
-        assert process.stderr is not None
-        async with asyncio.timeout(PATIENCE_S):
-            while b"no_streams" not in await process.stderr.readline():
-                pass
-            process.send_signal(signal.SIGTERM)
-            assert await process.wait() == 0
+        await stopped_while_it_says(b"no_streams", process)
 
 
 async def test_each_place_without_a_backend_is_said_once(monkeypatch: pytest.MonkeyPatch) -> None:
