@@ -188,3 +188,10 @@ def test_a_route_that_was_asked_for_is_named_and_a_machine_by_its_name() -> None
 def test_a_task_that_ended_before_anybody_was_chosen_says_so() -> None:
     words = explain(SUBMITTED, build(events.TaskCancelled), routed=None, state="cancelled")
     assert words[1] == "Nobody was chosen before it ended."
+
+
+def test_a_window_that_is_insisted_on_and_one_that_is_wished_for_are_told_apart() -> None:
+    firm = explain(build(events.TaskSubmitted, wants=events.Wants(context=8192)))[0]
+    assert firm.endswith(" The client insists on context 8192.")
+    wish = explain(build(events.TaskSubmitted, wants=events.Wants(context=8192, context_flexible=True)))[0]
+    assert wish.endswith(" Model and machine are the router's choice. It would like a window of 8192 tokens.")

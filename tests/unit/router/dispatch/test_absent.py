@@ -178,3 +178,31 @@ def test_behind_a_long_queue_for_others_a_sleeping_machine_is_woken_all_the_same
         desk.credit("desk", ("another's", 1), free=0)
         done += desk.pass_(1)
     assert Wake("laptop", "laptop") in done
+
+
+RENAMED = (events.ModelInfo(name="m:latest", backend_name="m", aliases=("old",)),)
+
+
+def test_whoever_holds_the_model_under_another_name_is_named_too() -> None:
+    desk = Patient()
+    desk.report("desk", name="desk", models=RENAMED)
+    desk.settle()
+    desk.credit("desk")
+    desk.wait(100.0)
+    desk.submit("t1", model="old")
+    assert "task.failed" in desk.pass_(34)
+    assert desk.words("t1") == "nobody who holds old was there within 31 s (desk was last heard 2 min ago)"
+
+
+def test_behind_the_window_a_machine_is_there_under_any_name_of_the_model() -> None:
+    desk = Patient()
+    desk.report("desk", name="desk", models=RENAMED)
+    desk.settle()
+    desk.submit("t1", model="old")
+    for heard, code in ((True, "busy"), (False, "silent")):
+        if heard:
+            desk.credit("desk")
+        else:
+            desk.wait(100.0)
+        absent.note(desk.state, desk.live, {"t1": "busy: behind others"}, desk.now)
+        assert desk.live.waits["t1"].absent_code == code
