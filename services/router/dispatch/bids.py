@@ -76,6 +76,11 @@ class Bids:
     def speed(self, model: str, domain: str, worker: str) -> Speed:
         return self.outlook.speed(model, domain, worker, self.infos[worker].get(model))
 
+    def takes_s(self, task: Task, model: str, worker: str) -> float:
+        """Seconds until that machine would have answered it, if it were released there at this point of the pass."""
+        speed = self.speed(model, task.submitted.domain.label, worker)
+        return parts_of(speed, self.machines[worker], model, *_sizes_of(task)).total_s
+
     def not_yet(self, task: Task, now: float) -> str | None:
         """Why it cannot leave whoever is free: it is not decided on yet, or its backend gets a pause."""
         name = task.submitted.task

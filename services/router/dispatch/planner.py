@@ -119,7 +119,7 @@ class Pass:
     def __post_init__(self) -> None:
         self.free = {worker for worker, machine in self.machines.items() if machine.heard and machine.free > 0}
         self.bids = Bids(self.state, self.live, self.machines, self.outlook)
-        self.releasing = Releasing(self.state, self.live, self.now, self.counts, self.machines)
+        self.releasing = Releasing(self.state, self.live, self.now, self.counts, self.machines, self.bids.takes_s)
 
     def run(self, waiting: list[Task], window: int, explain: bool) -> Plan:
         index, hidden = 0, list[Task]()

@@ -7,12 +7,12 @@ may serve the task and has a permit of its backend reserved. Else it goes to the
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import msgspec
 
 from schemas.events import WorkerInput
-from schemas.prediction import factor
 from schemas.subjects import ANY_LANE, group_durable, lane_durable
 from services.router.dispatch.completion import Machine
 from services.router.dispatch.live import ALIVE_S, Live
@@ -22,6 +22,9 @@ from services.router.dispatch.state import RouterState, Task, served
 
 ABOUT = 0.89
 """Half a step of the pull priorities, of which three double a machine's time: what they cannot tell apart is equal."""
+
+TakesS = Callable[[Task, str, str], float]
+"""(task, model, worker) -> seconds from now until that machine would have answered it."""
 
 
 class Release(msgspec.Struct, frozen=True):
@@ -57,6 +60,7 @@ class Releasing:
     now: float
     counts: Counts
     machines: dict[str, Machine]
+    takes_s: TakesS
 
     def __post_init__(self) -> None:
         self._pulling: dict[tuple[str, str], tuple[str, ...]] = {}
@@ -93,25 +97,26 @@ class Releasing:
             and set(everyone) <= set(alike)
             and all(self._heard(worker) for worker in everyone)
             and durable in self._armed(offer.worker)
-            and self._is_first_in_line(durable, offer.worker, everyone)
+            and self._is_first_in_line(task, offer, durable, everyone)
         )
 
-    def _is_first_in_line(self, durable: str, expected: str, everyone: tuple[str, ...]) -> bool:
-        """Whether the group would give it to ``expected``, or to one whose pull says that it is as good, and is right."""
+    def _is_first_in_line(self, task: Task, offer: Offer, durable: str, everyone: tuple[str, ...]) -> bool:
+        """Whether the group would give it to the planned machine, or to one whose pull says that it is as good, and is right."""
+        expected = offer.worker
         armed = {
             w: self._armed(w)[durable] for w in everyone if self.machines[w].free > 0 and durable in self._armed(w)
         }
         if not armed or armed.get(expected) != min(armed.values()):
             return False
         equals = [w for w, priority in armed.items() if priority == armed[expected] and w != expected]
-        return all(self._is_as_good(w, expected) for w in equals)
+        return all(self._is_as_good(task, offer, w) for w in equals)
 
-    def _is_as_good(self, other: str, expected: str) -> bool:
+    def _is_as_good(self, task: Task, offer: Offer, other: str) -> bool:
         """Of two pulls of one priority. A machine of several slots has as many pulls, and the server serves all of one machine's
-        before another's; and a pull's priority knows nothing of who else uses the machine now."""
-        mine, its = self.machines[expected], self.machines[other]
-        alone = mine.slots == its.slots == 1
-        return alone and factor(its.others_use) >= ABOUT * factor(mine.others_use)
+        before another's. And a pull's priority is of the moment when it was armed and of a usual task: it does not know who uses
+        the machine now, which model was loaded or pushed out since, or that a short answer is not worth a load."""
+        alone = self.machines[offer.worker].slots == self.machines[other].slots == 1
+        return alone and ABOUT * self.takes_s(task, offer.model, other) <= offer.parts.total_s
 
     def _pullers(self, model: str, capability: str) -> tuple[str, ...]:
         """Everybody whose pull may stand in the group: heard within its expiry, or not yet, so soon after our start."""

@@ -71,6 +71,31 @@ def test_the_group_serves_only_where_the_planned_machines_pull_is_first_in_line(
     assert two(fast=5, slow=0).release("t1").lane == "fast"
 
 
+def test_a_pull_that_was_armed_before_its_rival_had_loaded_the_model_does_not_count_as_equal() -> None:
+    """Both stand with the priority of machines that must load first; one of them has loaded since (case 9)."""
+    desk = Planning(speeds={("m", "cold"): taking(5.0), ("m", "warm"): taking(6.0)})
+    desk.joins("cold", resident=())
+    desk.joins("warm")
+    desk.arrives("t1", model="m")
+    release = desk.release("t1")
+    assert (release.lane, release.expected) == ("warm", "warm")
+
+
+@pytest.mark.parametrize(("most", "lane"), [(None, "any"), (10, "warm")])
+def test_pulls_that_are_equal_for_a_usual_answer_are_not_for_one_that_is_shorter_than_a_load(
+    most: int | None, lane: str
+) -> None:
+    """12 s warm, 12 s with the load; of ten tokens 3 s warm, 6.6 s with the load."""
+    desk = Planning(speeds={("m", "cold"): taking(6.0)})
+    desk.joins("cold", resident=())
+    desk.joins("warm")
+    desk.arrives("t1", model="m", options=events.Options(max_tokens=most))
+    release = desk.release("t1")
+    assert lane == release.lane
+    if most is not None:
+        assert release.expected == "warm"
+
+
 def test_a_pull_of_a_busy_machine_is_not_in_line() -> None:
     desk = two()
     desk.busy("fast", "t0", left_s=100.0)
