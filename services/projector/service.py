@@ -206,9 +206,7 @@ class Projector:
         """Recompute what was touched and send it, then the position that all cells reach; sent again after a crash, which
         changes nothing. Readers apply a batch when its marker has come."""
         self._unsent = True
-        started = time.process_time()
-        await self._on_store(Store.refresh)
-        self._refresh_took_s = time.process_time() - started
+        self._refresh_took_s = await self._on_store(lambda store: cpu_s_of(store.refresh))
         cells, position = await self._on_store(Store.unpublished)
         for start in range(0, len(cells), PUBLISH_AT_ONCE):
             await asyncio.gather(*(self._publish(cell) for cell in cells[start : start + PUBLISH_AT_ONCE]))
@@ -241,15 +239,21 @@ class Projector:
 
 def snapshot_and_rest(store: Store) -> float:
     """Seconds that the next one is to wait: as long as the files took at least, so that half of the disk's time is others'."""
-    began, cpu_s = time.monotonic(), _cpu_s()
-    store.snapshot()
-    return max(REST * (_cpu_s() - cpu_s), time.monotonic() - began)
+    began = time.monotonic()
+    return max(REST * cpu_s_of(store.snapshot), time.monotonic() - began)
+
+
+def cpu_s_of(work: Callable[[], object]) -> float:
+    """What this process and its children that ended meanwhile (``cp`` makes the copies) spent on it. Ask in the store's thread:
+    what waits for that is not the work's."""
+    spent_s = _cpu_s()
+    work()
+    return _cpu_s() - spent_s
 
 
 def _cpu_s() -> float:
-    """Of this process and of those that it started and that have ended: ``cp`` makes the copies."""
-    spent = os.times()
-    return spent.user + spent.system + spent.children_user + spent.children_system
+    times = os.times()
+    return time.process_time() + times.children_user + times.children_system
 
 
 async def _first_to_end(jobs: list[asyncio.Task[None]]) -> None:

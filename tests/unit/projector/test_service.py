@@ -16,13 +16,13 @@ class Machine:
     """Its snapshot takes ``clock_s`` by the clock, ``own_s`` of the process's CPU time and ``copying_s`` of its child's."""
 
     def __init__(self, clock_s: float, own_s: float, copying_s: float) -> None:
-        self.takes, self.clock_s, self.cpu = (clock_s, own_s, copying_s), 100.0, [3.0, 0.0, 2.0, 0.0, 0.0]
+        self.takes, self.clock_s, self.own_s, self.copying_s = (clock_s, own_s, copying_s), 100.0, 3.0, 2.0
 
     def snapshot(self) -> bool:
         clock_s, own_s, copying_s = self.takes
         self.clock_s += clock_s
-        self.cpu[1] += own_s
-        self.cpu[2] += copying_s
+        self.own_s += own_s
+        self.copying_s += copying_s
         return True
 
 
@@ -36,6 +36,7 @@ def test_a_snapshot_rests_for_its_cpu_time_and_never_less_than_it_took(
 ) -> None:
     machine = Machine(clock_s, own_s, copying_s)
     monkeypatch.setattr(time, "monotonic", lambda: machine.clock_s)
-    monkeypatch.setattr(os, "times", lambda: os.times_result(machine.cpu))
+    monkeypatch.setattr(time, "process_time", lambda: machine.own_s)
+    monkeypatch.setattr(os, "times", lambda: os.times_result((9.0, 9.0, machine.copying_s, 0.0, 9.0)))
     found = snapshot_and_rest(cast(Store, machine))
     assert found == pytest.approx(rest_s)
